@@ -1,0 +1,15 @@
+//! flashrig measures what real coding agents cost each other on one LLM server.
+//!
+//! The house, room by room, is drawn in `docs/DESIGN.md`. Data flows one way:
+//! `cli -> config -> run -> records -> judge -> report`; `run` drives `server`, `workspace`,
+//! `agent`, `process`, `gateway` and `verify`, and `store` and the console listen to its events.
+
+pub mod clock;
+pub mod embedded;
+pub mod gateway;
+pub mod process;
+pub mod records;
+pub mod sim;
+pub mod task;
+pub mod verify;
+pub mod workspace;

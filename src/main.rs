@@ -1,0 +1,3 @@
+//! The `flashrig` program.
+
+fn main() {}

@@ -1,0 +1,159 @@
+//! One HTTP attempt, as the gateway saw it: a line of `requests.jsonl`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Seconds;
+
+/// The protocol that a request speaks, told from its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Dialect {
+    /// `POST /v1/messages`
+    AnthropicMessages,
+    /// `POST /v1/messages/count_tokens`
+    AnthropicCountTokens,
+    /// `POST /v1/chat/completions`
+    OpenaiChat,
+    /// `POST /v1/responses`
+    OpenaiResponses,
+    /// `GET /v1/models`, `GET /v1/models/NAME`
+    Models,
+    /// Anything else; passed through and listed by its path.
+    Other,
+}
+
+/// What a request is to its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The agent's own thread.
+    Main,
+    /// A short helper beside it: title, summary, check.
+    Side,
+    /// Connectivity, model list and token counting.
+    Probe,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// The answer came whole: for a stream, with the dialect's own end mark.
+    Complete,
+    /// The stream closed before its end mark, or the body before its announced length.
+    Truncated,
+    /// No byte for longer than the time limit.
+    Stalled,
+    /// An error event after a 200.
+    ErrorInStream,
+    /// The client left before the end.
+    ClientAborted,
+    /// A 4xx answer other than those of `overloaded`.
+    Refused,
+    /// 429, 503 or 529.
+    Overloaded,
+    /// Another 5xx answer, or an answer that is not HTTP.
+    UpstreamError,
+    /// No connection to the server.
+    Unreachable,
+    /// Refused by the gateway itself: wrong token, malformed or oversize request.
+    RejectedByGateway,
+}
+
+/// Instants of one attempt, in seconds since the start of the run, taken on the monotonic clock
+/// at the gateway. `None` where the attempt never got that far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Clocks {
+    /// The request's head was read.
+    pub head_s: Seconds,
+    /// The request's body was read to its end.
+    pub body_s: Option<Seconds>,
+    /// The gate let the request through (equal to `body_s` or `head_s` when there is no gate).
+    pub permit_s: Option<Seconds>,
+    /// A connection to the server was there.
+    pub connected_s: Option<Seconds>,
+    /// The request was handed to that connection.
+    pub sent_s: Option<Seconds>,
+    /// The response head arrived.
+    pub response_head_s: Option<Seconds>,
+    /// The first byte of the response body arrived.
+    pub first_byte_s: Option<Seconds>,
+    /// The first generated token of any kind: text, reasoning or tool arguments.
+    /// Role-only frames, empty deltas and keep-alive comments are not tokens.
+    pub first_token_s: Option<Seconds>,
+    /// The first visible text.
+    pub first_text_s: Option<Seconds>,
+    /// The last generated token.
+    pub last_token_s: Option<Seconds>,
+    /// The end of the response body, or of the attempt.
+    pub end_s: Seconds,
+}
+
+/// What the server said went wrong, in its own words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AttemptError {
+    /// The server's error type or code, when it gave one.
+    pub kind: Option<String>,
+    /// The server's message, or the gateway's description of the fault.
+    pub message: String,
+    /// The field that the message blames, when it names one.
+    pub field: Option<String>,
+}
+
+/// One attempt. A retry is an attempt of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Attempt {
+    /// Counts attempts of one session and arm from 1, in order of arrival.
+    pub number: u32,
+    /// HTTP method.
+    pub method: String,
+    /// Path without query.
+    pub path: String,
+    /// Protocol.
+    pub dialect: Dialect,
+    /// What the request is to its session. May be settled only at the session's end.
+    pub role: Role,
+    /// Model name asked for.
+    pub model: Option<String>,
+    /// Whether a stream was asked for.
+    pub stream: bool,
+    /// Number of tools offered in the request.
+    pub tools: Option<u32>,
+    /// Number of messages (or input items) in the request.
+    pub messages: Option<u32>,
+    /// The output limit asked for, in tokens.
+    pub max_tokens: Option<u64>,
+    /// HTTP status sent to the client; `None` when the client left before one.
+    pub status: Option<u16>,
+    /// How it ended.
+    pub end: End,
+    /// What went wrong.
+    pub error: Option<AttemptError>,
+    /// Why the model stopped, as the server put it.
+    pub stop_reason: Option<String>,
+    /// Body bytes received from the client.
+    pub request_bytes: u64,
+    /// Body bytes sent to the client.
+    pub response_bytes: u64,
+    /// Prompt tokens, cached ones included, from the server's usage.
+    pub input_tokens: Option<u64>,
+    /// Prompt tokens that the server says came from its cache.
+    pub cached_tokens: Option<u64>,
+    /// Generated tokens, reasoning included.
+    pub output_tokens: Option<u64>,
+    /// Content events (frames that carried generated tokens).
+    pub content_events: u64,
+    /// The longest time between two content events.
+    pub longest_gap_s: Option<Seconds>,
+    /// Required fields that the stream lacked, e.g. `message_start.message.usage`.
+    pub missing_fields: Vec<String>,
+    /// SHA-256 of the body as the client sent it, hexadecimal, first 16 characters.
+    pub body_hash: String,
+    /// The number of an earlier attempt with the same body.
+    pub repeats: Option<u32>,
+    /// Whether the gateway changed the body (a cold-cache nonce).
+    pub body_changed: bool,
+    /// The instants.
+    pub clocks: Clocks,
+}

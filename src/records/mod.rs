@@ -1,0 +1,8 @@
+//! The stored facts of a run: plain data, no I/O, no clocks, no judgement.
+//!
+//! Names follow `docs/DESIGN.md` and are stable: fields may be added, never renamed or reused.
+//! A value that was not measured is `None`, written as `null`.
+
+mod attempt;
+
+pub use attempt::*;

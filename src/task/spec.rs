@@ -1,0 +1,144 @@
+//! The validated form of a task. The raw form, as people write it, lives in `raw.rs`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use globset::GlobSet;
+
+use super::Walkthrough;
+
+/// One job for an agent.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// Name of the task's folder.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// What the agent is told; the whole of `prompt.md`, trimmed.
+    pub prompt: String,
+    /// The repository that the task starts from.
+    pub source: Source,
+    /// Programs that agent and checks need on PATH.
+    pub needs: Vec<String>,
+    /// Limit for a session on this task.
+    pub time_limit: Duration,
+    /// Files that the agent must not touch, relative to the workspace.
+    pub protected: GlobSet,
+    /// The same globs as written.
+    pub protected_globs: Vec<String>,
+    /// Files copied in at verification, after the protected files were restored.
+    pub hidden: Vec<HiddenFile>,
+    /// What must hold at the end.
+    pub checks: Vec<Check>,
+    /// Size limits of the agent's patch.
+    pub diff_limit: DiffLimit,
+    /// The reference solution, a unified diff against the base tree.
+    pub solution: String,
+    /// Dishonest solutions that must fail.
+    pub cheats: Vec<Cheat>,
+    /// What the simulated server plays; absent for tasks meant for real models only.
+    pub walkthrough: Option<Walkthrough>,
+}
+
+/// Where a task's repository comes from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A fixture, by name.
+    Fixture(Fixture),
+    /// A local repository and a revision of it.
+    Repository {
+        /// Path of the repository.
+        path: PathBuf,
+        /// Anything that `git rev-parse` understands.
+        revision: String,
+    },
+}
+
+/// A small repository with its history, held as plain files.
+#[derive(Clone, Debug)]
+pub struct Fixture {
+    /// Name of the fixture's folder.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// Commits, oldest first; each gives the whole tree at that point.
+    pub commits: Vec<FixtureCommit>,
+}
+
+/// One commit of a fixture.
+#[derive(Clone, Debug)]
+pub struct FixtureCommit {
+    /// Author and committer name.
+    pub author: String,
+    /// Author and committer address.
+    pub email: String,
+    /// Seconds since the epoch, UTC; fixed, so that object ids are the same everywhere.
+    pub time: i64,
+    /// Whole commit message.
+    pub message: String,
+    /// Every file of the tree.
+    pub files: Vec<FixtureFile>,
+}
+
+/// A file of a fixture's tree.
+#[derive(Clone, Debug)]
+pub struct FixtureFile {
+    /// Relative path with forward slashes.
+    pub path: String,
+    /// Contents.
+    pub bytes: Vec<u8>,
+    /// Whether it is executable.
+    pub executable: bool,
+}
+
+/// A file that the agent never sees.
+#[derive(Clone, Debug)]
+pub struct HiddenFile {
+    /// Where it goes in the verified tree.
+    pub to: String,
+    /// Contents.
+    pub bytes: Vec<u8>,
+}
+
+/// What a check must do before the task is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    /// It must pass on the untouched fixture.
+    Pass,
+    /// It must fail on the untouched fixture.
+    Fail,
+}
+
+/// One command that must succeed on the verified tree.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// Short name, unique in the task.
+    pub name: String,
+    /// Program and arguments.
+    pub run: Vec<String>,
+    /// Limit; at it the check fails.
+    pub time_limit: Duration,
+    /// What it does on the untouched fixture.
+    pub before: Before,
+    /// A pattern that standard output or standard error must match, so that a program which
+    /// exits early with success does not pass.
+    pub must_print: Option<regex::Regex>,
+}
+
+/// Size limits of a patch; `None` is no limit.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DiffLimit {
+    /// Changed files.
+    pub files: Option<u64>,
+    /// Inserted plus deleted lines.
+    pub lines: Option<u64>,
+}
+
+/// A dishonest solution: a patch that must not pass the task.
+#[derive(Clone, Debug)]
+pub struct Cheat {
+    /// Short name.
+    pub name: String,
+    /// A unified diff against the base tree.
+    pub patch: String,
+}
