@@ -7,9 +7,11 @@
 pub mod clock;
 pub mod embedded;
 pub mod gateway;
+pub mod judge;
 pub mod process;
 pub mod records;
 pub mod sim;
+pub mod stats;
 pub mod task;
 pub mod verify;
 pub mod workspace;

@@ -4,5 +4,17 @@
 //! A value that was not measured is `None`, written as `null`.
 
 mod attempt;
+mod check;
+mod event;
+mod fold;
+mod run;
+mod session;
+mod verdict;
 
 pub use attempt::*;
+pub use check::*;
+pub use event::*;
+pub use fold::apply;
+pub use run::*;
+pub use session::*;
+pub use verdict::*;

@@ -1,0 +1,168 @@
+//! Figures of an arm, and whether a round's times may be compared.
+
+use crate::clock::Seconds;
+use crate::records::{Arm, ArmKind, Session};
+
+/// Fills in the figures of an arm that follow from its sessions. `cores` is the number of
+/// processors, for the share that the agents used.
+pub fn arm_figures(arm: &mut Arm, cores: Option<u32>) {
+    let spans: Vec<(f64, f64)> = arm.sessions.iter().filter_map(span).collect();
+    let complete = spans.len() == arm.sessions.len() && !spans.is_empty();
+    arm.max_overlap = (!spans.is_empty()).then(|| max_overlap(&spans));
+    arm.makespan_s = complete.then(|| {
+        let first = spans.iter().map(|s| s.0).fold(f64::INFINITY, f64::min);
+        let last = spans.iter().map(|s| s.1).fold(f64::NEG_INFINITY, f64::max);
+        Seconds(last - first)
+    });
+    arm.sum_of_walls_s = complete.then(|| Seconds(spans.iter().map(|s| s.1 - s.0).sum()));
+    arm.start_skew_s = (arm.kind == ArmKind::Together && complete).then(|| {
+        let first = spans.iter().map(|s| s.0).fold(f64::INFINITY, f64::min);
+        let last = spans.iter().map(|s| s.0).fold(f64::NEG_INFINITY, f64::max);
+        Seconds(last - first)
+    });
+    arm.cached_share = share(arm);
+    let busy = arm
+        .sessions
+        .iter()
+        .map(|s| s.cpu_s.map(|c| c.0))
+        .sum::<Option<f64>>();
+    arm.cpu_share = match (busy, arm.sum_of_walls_s, arm.makespan_s, cores) {
+        (Some(busy), Some(walls), Some(makespan), Some(cores)) if cores > 0 => {
+            // Back to back the agents only run during their walls.
+            let span = if arm.kind == ArmKind::Together {
+                makespan.0
+            } else {
+                walls.0
+            };
+            (span > 0.0).then(|| busy / (span * f64::from(cores)))
+        }
+        _ => None,
+    };
+}
+
+fn span(session: &Session) -> Option<(f64, f64)> {
+    Some((session.started_s?.0, session.ended_s?.0))
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "token counts are far below 2^53"
+)]
+fn share(arm: &Arm) -> Option<f64> {
+    let cached = arm
+        .sessions
+        .iter()
+        .map(|s| s.cached_tokens)
+        .sum::<Option<u64>>()?;
+    let input = arm
+        .sessions
+        .iter()
+        .map(|s| s.input_tokens)
+        .sum::<Option<u64>>()?;
+    (input > 0).then(|| cached as f64 / input as f64)
+}
+
+/// The largest number of half-open spans that hold one instant.
+fn max_overlap(spans: &[(f64, f64)]) -> u32 {
+    let overlap = spans
+        .iter()
+        .map(|(start, _)| {
+            spans
+                .iter()
+                .filter(|(s, e)| s <= start && start < e)
+                .count()
+        })
+        .max()
+        .unwrap_or(0);
+    u32::try_from(overlap.max(1)).unwrap_or(u32::MAX)
+}
+
+/// Whether the times of a round may be compared, with the reasons when they may not.
+/// `planned` is the number of sessions of each arm.
+pub fn round_validity(arms: &[Arm], planned: usize) -> (bool, Vec<String>) {
+    let mut reasons = Vec::new();
+    for kind in [ArmKind::Together, ArmKind::BackToBack] {
+        let Some(arm) = arms.iter().find(|a| a.kind == kind) else {
+            reasons.push(format!("the arm {} did not run", kind.words()));
+            continue;
+        };
+        if arm.sessions.len() < planned {
+            reasons.push(format!(
+                "{} of {planned} sessions ran {}",
+                arm.sessions.len(),
+                kind.words()
+            ));
+        }
+        for s in arm.sessions.iter().filter(|s| !s.status.is_completed()) {
+            reasons.push(format!("{} {}: {}", s.id, kind.words(), s.status.words()));
+        }
+        for s in arm
+            .sessions
+            .iter()
+            .filter(|s| s.status.is_completed() && s.refusals + s.lost_streams > 0)
+        {
+            reasons.push(format!(
+                "{} {}: {} requests refused, {} answers broken off",
+                s.id,
+                kind.words(),
+                s.refusals,
+                s.lost_streams
+            ));
+        }
+        if kind == ArmKind::BackToBack && arm.max_overlap.is_some_and(|o| o > 1) {
+            reasons.push("sessions of the back-to-back arm overlapped".to_owned());
+        }
+    }
+    (reasons.is_empty(), reasons)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::time::tests::{arm, session};
+
+    #[test]
+    fn touching_spans_do_not_overlap_and_crossing_ones_do() {
+        assert_eq!(max_overlap(&[(0.0, 1.0), (1.0, 2.0)]), 1);
+        assert_eq!(max_overlap(&[(0.0, 2.0), (1.0, 3.0), (1.5, 1.7)]), 3);
+    }
+
+    #[test]
+    fn makespan_runs_from_first_start_to_last_finish_and_skew_between_starts() {
+        let mut a = arm(
+            ArmKind::Together,
+            vec![session("a", 1.0, 5.0), session("b", 1.25, 7.0)],
+        );
+        arm_figures(&mut a, Some(2));
+        assert_eq!(a.makespan_s, Some(Seconds(6.0)));
+        assert_eq!(a.start_skew_s, Some(Seconds(0.25)));
+        assert_eq!(a.sum_of_walls_s, Some(Seconds(9.75)));
+        assert_eq!(a.max_overlap, Some(2));
+    }
+
+    #[test]
+    fn an_arm_with_a_session_that_never_ended_has_no_makespan() {
+        let mut lost = session("b", 1.0, 2.0);
+        lost.ended_s = None;
+        let mut a = arm(ArmKind::Together, vec![session("a", 1.0, 5.0), lost]);
+        arm_figures(&mut a, Some(2));
+        assert_eq!(a.makespan_s, None);
+        assert_eq!(a.sum_of_walls_s, None);
+    }
+
+    #[test]
+    fn overlap_back_to_back_makes_the_round_invalid() {
+        let mut b = arm(
+            ArmKind::BackToBack,
+            vec![session("a", 0.0, 5.0), session("b", 4.0, 7.0)],
+        );
+        arm_figures(&mut b, None);
+        let t = arm(
+            ArmKind::Together,
+            vec![session("a", 10.0, 15.0), session("b", 10.0, 17.0)],
+        );
+        let (valid, reasons) = round_validity(&[b, t], 2);
+        assert!(!valid);
+        assert_eq!(reasons, ["sessions of the back-to-back arm overlapped"]);
+    }
+}

@@ -1,0 +1,139 @@
+//! A session's traffic in figures.
+
+use crate::records::{Attempt, End, Role};
+
+/// What the requests of a session add up to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Main requests.
+    pub requests: u64,
+    /// Side requests.
+    pub side_requests: u64,
+    /// Probes.
+    pub probe_requests: u64,
+    /// Main and side requests answered with an error.
+    pub refusals: u64,
+    /// Main and side requests whose answer broke off.
+    pub lost_streams: u64,
+    /// Main and side requests whose body had been sent before.
+    pub repeats: u64,
+    /// Prompt tokens, cached included.
+    pub input_tokens: Option<u64>,
+    /// Cached prompt tokens.
+    pub cached_tokens: Option<u64>,
+    /// Generated tokens.
+    pub output_tokens: Option<u64>,
+}
+
+/// Adds up the requests of a session.
+///
+/// A token sum is known only if every answer that came whole told its part.
+pub fn traffic(attempts: &[Attempt]) -> Traffic {
+    let mut sum = Traffic::default();
+    for a in attempts {
+        match a.role {
+            Role::Main => sum.requests += 1,
+            Role::Side => sum.side_requests += 1,
+            Role::Probe => sum.probe_requests += 1,
+        }
+        if a.role == Role::Probe {
+            continue;
+        }
+        match a.end {
+            End::Refused | End::Overloaded | End::UpstreamError | End::Unreachable => {
+                sum.refusals += 1
+            }
+            End::Truncated | End::Stalled | End::ErrorInStream => sum.lost_streams += 1,
+            End::Complete | End::ClientAborted | End::RejectedByGateway => {}
+        }
+        sum.repeats += u64::from(a.repeats.is_some());
+    }
+    let answers: Vec<&Attempt> = attempts
+        .iter()
+        .filter(|a| a.role != Role::Probe && a.end == End::Complete)
+        .collect();
+    sum.input_tokens = total(&answers, |a| a.input_tokens);
+    sum.cached_tokens = total(&answers, |a| a.cached_tokens);
+    sum.output_tokens = total(&answers, |a| a.output_tokens);
+    sum
+}
+
+fn total(answers: &[&Attempt], of: impl Fn(&Attempt) -> Option<u64>) -> Option<u64> {
+    if answers.is_empty() {
+        return None;
+    }
+    answers.iter().map(|a| of(a)).sum()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::clock::Seconds;
+    use crate::records::{Clocks, Dialect};
+
+    /// An attempt from `head` to `end`, in seconds.
+    pub(crate) fn attempt(
+        role: Role,
+        end: End,
+        head: f64,
+        first_token: Option<f64>,
+        ended: f64,
+    ) -> Attempt {
+        Attempt {
+            number: 1,
+            method: "POST".into(),
+            path: "/v1/messages".into(),
+            dialect: Dialect::AnthropicMessages,
+            role,
+            model: Some("m".into()),
+            stream: true,
+            tools: Some(3),
+            messages: Some(1),
+            max_tokens: None,
+            status: Some(200),
+            end,
+            error: None,
+            stop_reason: None,
+            request_bytes: 100,
+            response_bytes: 100,
+            input_tokens: Some(100),
+            cached_tokens: Some(40),
+            output_tokens: Some(10),
+            content_events: 10,
+            longest_gap_s: None,
+            missing_fields: Vec::new(),
+            body_hash: String::new(),
+            repeats: None,
+            body_changed: false,
+            clocks: Clocks {
+                head_s: Seconds(head),
+                first_token_s: first_token.map(Seconds),
+                end_s: Seconds(ended),
+                ..Clocks::default()
+            },
+        }
+    }
+
+    #[test]
+    fn tokens_left_unknown_by_one_answer_make_the_sum_unknown_and_never_zero() {
+        let mut a = attempt(Role::Main, End::Complete, 0.0, Some(1.0), 2.0);
+        let b = attempt(Role::Side, End::Complete, 0.0, Some(1.0), 2.0);
+        assert_eq!(traffic(&[a.clone(), b.clone()]).output_tokens, Some(20));
+        a.output_tokens = None;
+        assert_eq!(traffic(&[a, b]).output_tokens, None);
+        assert_eq!(traffic(&[]).output_tokens, None);
+    }
+
+    #[test]
+    fn refusals_and_lost_streams_are_counted_apart_and_probes_in_neither() {
+        let sum = traffic(&[
+            attempt(Role::Main, End::Overloaded, 0.0, None, 1.0),
+            attempt(Role::Side, End::Truncated, 0.0, Some(0.5), 1.0),
+            attempt(Role::Probe, End::Refused, 0.0, None, 1.0),
+        ]);
+        assert_eq!(
+            (sum.refusals, sum.lost_streams, sum.probe_requests),
+            (1, 1, 1)
+        );
+    }
+}
