@@ -4,7 +4,9 @@
 //! `cli -> config -> run -> records -> judge -> report`; `run` drives `server`, `workspace`,
 //! `agent`, `process`, `gateway` and `verify`, and `store` and the console listen to its events.
 
+pub mod agent;
 pub mod clock;
+pub mod config;
 pub mod embedded;
 pub mod gateway;
 pub mod judge;

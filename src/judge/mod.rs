@@ -12,6 +12,8 @@ use crate::records::{Functional, Run, RunState, TimeVerdict, Verdict};
 pub use functional::session_failures;
 pub use round::{arm_figures, round_validity};
 pub use split::split;
+#[cfg(test)]
+pub(crate) use summary::tests;
 pub use summary::traffic;
 
 /// Judges a run by the rounds that it has.

@@ -1,0 +1,400 @@
+//! From a profile to a command line, an environment and a private home.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::Profile;
+
+/// Placeholders that a profile may use.
+const PLACEHOLDERS: [&str; 9] = [
+    "prompt",
+    "base_url",
+    "token",
+    "model",
+    "workspace",
+    "home",
+    "context",
+    "output_limit",
+    "client_limit_ms",
+];
+
+/// Variables that hold the places of toolchains; their values are passed on, since an agent
+/// without a compiler cannot do its task.
+const TOOLCHAINS: [&str; 14] = [
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "PYENV_ROOT",
+    "PYENV_VERSION",
+    "NVM_DIR",
+    "VOLTA_HOME",
+    "FNM_DIR",
+    "ASDF_DIR",
+    "ASDF_DATA_DIR",
+    "MISE_DATA_DIR",
+    "JAVA_HOME",
+    "GOROOT",
+    "SDKROOT",
+    "DEVELOPER_DIR",
+];
+
+/// Other variables of the operator that are passed on.
+const HARMLESS: [&str; 4] = ["PATH", "LANG", "LC_ALL", "TZ"];
+
+/// Text with placeholders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template(Vec<Piece>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Placeholder(&'static str),
+}
+
+/// A placeholder that does not exist.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TemplateError(String);
+
+impl fmt::Display for TemplateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known: Vec<String> = PLACEHOLDERS.iter().map(|p| format!("{{{p}}}")).collect();
+        write!(
+            f,
+            "unknown placeholder {{{}}}; there are {}",
+            self.0,
+            known.join(" ")
+        )
+    }
+}
+
+impl Template {
+    /// Reads text in which `{name}` is a placeholder. Braces around anything but a lower-case
+    /// name are text.
+    ///
+    /// # Errors
+    /// A name that is no placeholder.
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        let mut pieces = Vec::new();
+        let mut plain = String::new();
+        let mut rest = text;
+        while let Some(open) = rest.find('{') {
+            plain.push_str(&rest[..open]);
+            let inner = &rest[open + 1..];
+            let end = inner.find(|c: char| !c.is_ascii_lowercase() && c != '_');
+            match end {
+                Some(end) if end > 0 && inner[end..].starts_with('}') => {
+                    let name = &inner[..end];
+                    let known = PLACEHOLDERS.iter().find(|p| **p == name);
+                    let known = known.ok_or_else(|| TemplateError(name.to_owned()))?;
+                    if !plain.is_empty() {
+                        pieces.push(Piece::Text(std::mem::take(&mut plain)));
+                    }
+                    pieces.push(Piece::Placeholder(known));
+                    rest = &inner[end + 1..];
+                }
+                _ => {
+                    plain.push('{');
+                    rest = inner;
+                }
+            }
+        }
+        plain.push_str(rest);
+        if !plain.is_empty() {
+            pieces.push(Piece::Text(plain));
+        }
+        Ok(Self(pieces))
+    }
+
+    fn render(&self, values: &Values, json: bool) -> String {
+        self.0
+            .iter()
+            .map(|piece| match piece {
+                Piece::Text(text) => text.clone(),
+                Piece::Placeholder(name) => {
+                    let value = values.get(name);
+                    if json { json_escaped(&value) } else { value }
+                }
+            })
+            .collect()
+    }
+}
+
+/// The value as it stands between the quotes of a JSON string.
+fn json_escaped(value: &str) -> String {
+    let quoted = serde_json::Value::from(value).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+/// What is known of a session when its agent is launched.
+#[derive(Clone, Debug)]
+pub struct Values {
+    /// What the agent is told.
+    pub prompt: String,
+    /// Address of the session's gateway, without `/v1`.
+    pub base_url: String,
+    /// Token of the session's gateway.
+    pub token: String,
+    /// The served model.
+    pub model: String,
+    /// The session's copy of the repository.
+    pub workspace: PathBuf,
+    /// The session's private home.
+    pub home: PathBuf,
+    /// Context length told to the agent, in tokens.
+    pub context: u64,
+    /// The limit that clients are given for one request, above the session's own.
+    pub client_limit_ms: u64,
+}
+
+impl Values {
+    /// The output limit told to agents that want one: a quarter of the context, at most 32,000,
+    /// the default of Claude Code.
+    fn output_limit(&self) -> u64 {
+        (self.context / 4).clamp(1, 32_000)
+    }
+
+    fn get(&self, name: &str) -> String {
+        match name {
+            "prompt" => self.prompt.clone(),
+            "base_url" => self.base_url.clone(),
+            "token" => self.token.clone(),
+            "model" => self.model.clone(),
+            "workspace" => self.workspace.display().to_string(),
+            "home" => self.home.display().to_string(),
+            "context" => self.context.to_string(),
+            "output_limit" => self.output_limit().to_string(),
+            _ => self.client_limit_ms.to_string(),
+        }
+    }
+}
+
+/// What the process room needs to start an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Its whole environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// Files for the private home, by relative path.
+    pub files: Vec<(String, String)>,
+}
+
+/// The command line of `--agent-command`, for profiles without a program of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandLine(Vec<Template>);
+
+impl CommandLine {
+    /// Splits a command line as a shell would; placeholders are filled in after the split, so
+    /// that a prompt with spaces stays one argument.
+    ///
+    /// # Errors
+    /// An unclosed quote, an empty command, an unknown placeholder.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let words = shell_words::split(text).map_err(|e| format!("{text:?}: {e}"))?;
+        if words.is_empty() {
+            return Err("is empty: give a program".to_owned());
+        }
+        words
+            .iter()
+            .map(|w| Template::parse(w).map_err(|e| e.to_string()))
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// The program as typed.
+    pub fn program(&self) -> String {
+        self.0.first().map_or_else(String::new, |t| {
+            t.0.iter()
+                .map(|p| match p {
+                    Piece::Text(text) => text.clone(),
+                    Piece::Placeholder(name) => format!("{{{name}}}"),
+                })
+                .collect()
+        })
+    }
+}
+
+/// Builds the launch of one session. `operator` is the operator's environment, of which only the
+/// allow-listed variables are read.
+pub fn launch(
+    profile: &Profile,
+    program: &Path,
+    command: Option<&CommandLine>,
+    values: &Values,
+    operator: &BTreeMap<OsString, OsString>,
+) -> Launch {
+    let own_args = command.map_or(&[][..], |c| &c.0[1..]);
+    let args = own_args
+        .iter()
+        .chain(&profile.args)
+        .map(|a| OsString::from(a.render(values, false)))
+        .collect();
+    let mut env = base_environment(&values.home, operator);
+    for name in &profile.pass_env {
+        if let Some(value) = operator.get(&OsString::from(name)) {
+            env.insert(name.into(), value.clone());
+        }
+    }
+    for (name, value) in [
+        ("FLASHRIG_PROMPT", "prompt"),
+        ("FLASHRIG_BASE_URL", "base_url"),
+        ("FLASHRIG_TOKEN", "token"),
+        ("FLASHRIG_MODEL", "model"),
+        ("FLASHRIG_WORKSPACE", "workspace"),
+    ] {
+        // A well-described agent gets these through its own variables; two names for one thing
+        // would only be noise there.
+        if command.is_some() || profile.program.is_none() {
+            env.insert(name.into(), values.get(value).into());
+        }
+    }
+    for (name, template) in &profile.env {
+        env.insert(name.into(), template.render(values, false).into());
+    }
+    Launch {
+        program: program.to_owned(),
+        args,
+        env: env.into_iter().collect(),
+        files: profile
+            .files
+            .iter()
+            .map(|f| (f.path.clone(), f.content.render(values, f.json)))
+            .collect(),
+    }
+}
+
+/// The environment that every child of a session gets: a home of its own, and of the operator
+/// only what says where programs are.
+pub fn base_environment(
+    home: &Path,
+    operator: &BTreeMap<OsString, OsString>,
+) -> BTreeMap<OsString, OsString> {
+    let mut env = BTreeMap::new();
+    for name in HARMLESS.iter().chain(&TOOLCHAINS) {
+        if let Some(value) = operator.get(&OsString::from(*name)) {
+            env.insert(OsString::from(*name), value.clone());
+        }
+    }
+    // rustup's shims on PATH look for their toolchains below HOME, which is another one now.
+    if let Some(operator_home) = operator.get(&OsString::from("HOME")) {
+        let rustup = Path::new(operator_home).join(".rustup");
+        if rustup.is_dir() {
+            env.entry("RUSTUP_HOME".into())
+                .or_insert_with(|| rustup.into());
+        }
+    }
+    let below = |name: &str| home.join(name).into_os_string();
+    for (name, value) in [
+        ("HOME", home.as_os_str().to_owned()),
+        ("XDG_CONFIG_HOME", below(".config")),
+        ("XDG_DATA_HOME", below(".local/share")),
+        ("XDG_STATE_HOME", below(".local/state")),
+        ("XDG_CACHE_HOME", below(".cache")),
+        ("TMPDIR", below("tmp")),
+        ("CARGO_HOME", below(".cargo")),
+        // Neither the operator's nor the system's git settings reach a session.
+        ("GIT_CONFIG_GLOBAL", "/dev/null".into()),
+        ("GIT_CONFIG_NOSYSTEM", "1".into()),
+        ("GIT_TERMINAL_PROMPT", "0".into()),
+        ("TERM", "dumb".into()),
+        ("SHELL", "/bin/sh".into()),
+        ("NO_PROXY", "127.0.0.1,localhost,::1".into()),
+        ("no_proxy", "127.0.0.1,localhost,::1".into()),
+    ] {
+        env.insert(name.into(), value);
+    }
+    env
+}
+
+/// Folders that must exist in a fresh private home.
+pub const HOME_FOLDERS: [&str; 5] = [".config", ".local/share", ".local/state", ".cache", "tmp"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::Library;
+
+    fn values() -> Values {
+        Values {
+            prompt: "say \"hi\"\nnow".into(),
+            base_url: "http://127.0.0.1:1".into(),
+            token: "t".into(),
+            model: "m/1 \"q\"".into(),
+            workspace: "/w".into(),
+            home: "/h".into(),
+            context: 8192,
+            client_limit_ms: 1000,
+        }
+    }
+
+    fn operator() -> BTreeMap<OsString, OsString> {
+        [
+            ("PATH", "/bin"),
+            ("HOME", "/nowhere"),
+            ("ANTHROPIC_API_KEY", "sentinel"),
+            ("HTTP_PROXY", "sentinel"),
+            ("LANG", "C.UTF-8"),
+        ]
+        .map(|(k, v)| (k.into(), v.into()))
+        .into()
+    }
+
+    #[test]
+    fn a_json_file_stays_valid_json_whatever_the_values() {
+        let profile = Library::new(None).load("opencode").unwrap();
+        let launch = launch(&profile, Path::new("/o"), None, &values(), &operator());
+        let json: serde_json::Value = serde_json::from_str(&launch.files[0].1).unwrap();
+        assert_eq!(json["model"], "flashrig/m/1 \"q\"");
+        assert_eq!(
+            json["provider"]["flashrig"]["models"]["m/1 \"q\""]["limit"]["context"],
+            8192
+        );
+    }
+
+    #[test]
+    fn nothing_of_the_operators_environment_passes_but_the_allow_list() {
+        for name in Library::new(None).names() {
+            let profile = Library::new(None).load(&name).unwrap();
+            let launch = launch(&profile, Path::new("/o"), None, &values(), &operator());
+            for (key, value) in &launch.env {
+                assert_ne!(value, "sentinel", "{name}: {key:?}");
+                assert_ne!(value, "/nowhere", "{name}: {key:?}");
+            }
+            let of = |k: &str| {
+                launch
+                    .env
+                    .iter()
+                    .find(|(n, _)| n == k)
+                    .map(|(_, v)| v.clone())
+            };
+            assert_eq!(of("LANG"), Some("C.UTF-8".into()));
+            assert_eq!(of("HOME"), Some("/h".into()));
+        }
+    }
+
+    #[test]
+    fn a_prompt_with_spaces_and_quotes_stays_one_argument_of_a_command() {
+        let profile = Library::new(None).load("command").unwrap();
+        let command = CommandLine::parse("sh -c 'echo $1' x {prompt} --in={workspace}").unwrap();
+        let launch = launch(
+            &profile,
+            Path::new("/bin/sh"),
+            Some(&command),
+            &values(),
+            &operator(),
+        );
+        let args: Vec<OsString> = ["-c", "echo $1", "x", "say \"hi\"\nnow", "--in=/w"]
+            .map(OsString::from)
+            .into();
+        assert_eq!(launch.args, args);
+    }
+
+    #[test]
+    fn braces_that_hold_no_name_are_text() {
+        let t = Template::parse("{ \"a\": {\"b\": {context}} } {}").unwrap();
+        assert_eq!(t.render(&values(), false), "{ \"a\": {\"b\": 8192} } {}");
+    }
+}

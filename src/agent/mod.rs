@@ -1,0 +1,15 @@
+//! Agents: how each CLI is found, installed, started and read. Profiles are data; this room
+//! gives them meaning. It starts no agent (that is `process`) and knows no experiment.
+
+mod launch;
+mod library;
+mod outcome;
+mod profile;
+pub mod raw;
+mod transcript;
+
+pub use launch::{CommandLine, HOME_FOLDERS, Launch, Values, base_environment, launch};
+pub use library::{Library, LibraryError};
+pub use outcome::{Ending, Evidence, Outcome, judge};
+pub use profile::{AGENT_SCHEMA, HomeFile, Profile, VersionProbe};
+pub use transcript::{Meaning, Reader, Summary, Told};

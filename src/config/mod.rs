@@ -1,0 +1,11 @@
+//! What people type and write, turned into what the core can hold: units, names, files.
+//!
+//! Validation happens here and in the rooms' own `raw` modules, once, at the edge.
+
+mod names;
+mod toml_file;
+mod units;
+
+pub use names::nearest;
+pub use toml_file::{FileError, read, read_toml};
+pub use units::{parse_count, parse_duration};
