@@ -9,7 +9,7 @@ pub mod raw;
 mod transcript;
 
 pub use launch::{CommandLine, HOME_FOLDERS, Launch, Values, base_environment, launch};
-pub use library::{Library, LibraryError};
+pub use library::Library;
 pub use outcome::{Ending, Evidence, Outcome, judge};
 pub use profile::{AGENT_SCHEMA, HomeFile, Profile, VersionProbe};
 pub use transcript::{Meaning, Reader, Summary, Told};

@@ -1,0 +1,213 @@
+//! From a target to a server that is there, identified, and ready to be measured.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use super::http::HttpError;
+use super::identity::{Identity, identify};
+use super::target::Target;
+use crate::config::nearest;
+use crate::gateway::{KeyStyle, Secret, Upstream, UpstreamError};
+use crate::records::{ContextSource, Server};
+use crate::sim::{Faults, Script, Sim, SimConfig, SimError, SimHandle};
+
+/// What the user said about the server, beside which one it is.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// `--model`.
+    pub model: Option<String>,
+    /// `--context`, in tokens.
+    pub context: Option<u64>,
+    /// `--key-env`.
+    pub key_env: Option<String>,
+}
+
+/// A server that is there. Dropping it stops a simulated one.
+#[derive(Debug)]
+pub struct Connected {
+    /// What the record says of it.
+    pub record: Server,
+    /// How the gateway reaches it.
+    pub upstream: Upstream,
+    /// Its key, for requests outside the gateway.
+    pub key: Option<Secret>,
+    _sim: Option<SimHandle>,
+}
+
+/// Why a server cannot be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// Not there, or no LLM server.
+    #[error("{0}; check that the server runs and that --server has its address")]
+    Http(#[from] HttpError),
+    /// The address cannot be used.
+    #[error(transparent)]
+    Upstream(#[from] UpstreamError),
+    /// The embedded server did not start.
+    #[error(transparent)]
+    Sim(#[from] SimError),
+    /// The model is not served.
+    #[error("the server at {url} does not serve the model {model:?}{hint}; it serves: {served}")]
+    Model {
+        /// The server.
+        url: String,
+        /// The model asked for.
+        model: String,
+        /// The nearest name, as a question.
+        hint: String,
+        /// The models it serves.
+        served: String,
+    },
+    /// Several models, or no list, and no `--model`.
+    #[error("{0}")]
+    ModelNeeded(String),
+    /// The variable with the key is not set.
+    #[error("the environment variable {0} for the server's key is not set")]
+    KeyMissing(String),
+}
+
+/// Reaches the target, starting it when it is simulated.
+///
+/// # Errors
+/// See [`ConnectError`]. Nothing is left running.
+pub async fn connect(
+    target: &Target,
+    wanted: &Wanted,
+    scripts: Vec<Script>,
+    sim_log: Option<PathBuf>,
+) -> Result<Connected, ConnectError> {
+    match target {
+        Target::Simulated { profile, speed } => {
+            let sim = Sim::start(SimConfig {
+                listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+                profile: profile.clone(),
+                speed: *speed,
+                scripts,
+                seed: 1,
+                log: sim_log,
+                faults: Faults::default(),
+            })?;
+            let url = sim.base_url();
+            let mut connected =
+                attach(&profile.name, &url, wanted, None, Some(profile.context)).await?;
+            connected.record.simulated = true;
+            connected.record.speed = Some(*speed);
+            connected._sim = Some(sim);
+            Ok(connected)
+        }
+        Target::Attached { name, url, model, context, key_env } => {
+            let wanted = Wanted {
+                model: wanted.model.clone().or_else(|| model.clone()),
+                context: wanted.context,
+                key_env: wanted.key_env.clone().or_else(|| key_env.clone()),
+            };
+            attach(name, url, &wanted, wanted.key_env.as_deref(), *context).await
+        }
+    }
+}
+
+async fn attach(
+    name: &str,
+    url: &str,
+    wanted: &Wanted,
+    key_env: Option<&str>,
+    profile_context: Option<u64>,
+) -> Result<Connected, ConnectError> {
+    let key = key_env
+        .map(|n| std::env::var(n).map_err(|_| ConnectError::KeyMissing(n.to_owned())))
+        .transpose()?
+        .map(Secret::new);
+    let upstream = Upstream::new(url, key.clone(), KeyStyle::ByDialect)?;
+    let identity = identify(url, key.as_ref(), wanted.model.as_deref()).await?;
+    let model = choose_model(url, wanted.model.as_deref(), &identity)?;
+    let identity = if wanted.model.is_none() && identity.context.is_none() {
+        identify(url, key.as_ref(), Some(&model)).await?
+    } else {
+        identity
+    };
+    let given = wanted.context.or(profile_context);
+    let (context_tokens, context_source) = match (wanted.context, identity.context, given) {
+        (Some(told), _, _) => (Some(told), ContextSource::Given),
+        (None, Some(told), _) => (Some(told), ContextSource::Server),
+        (None, None, Some(told)) => (Some(told), ContextSource::Given),
+        (None, None, None) => (None, ContextSource::Unknown),
+    };
+    Ok(Connected {
+        record: Server {
+            name: name.to_owned(),
+            url: url.to_owned(),
+            simulated: false,
+            speed: None,
+            version: identity.version,
+            model,
+            models: identity.models,
+            context_tokens,
+            context_source,
+        },
+        upstream,
+        key,
+        _sim: None,
+    })
+}
+
+fn choose_model(
+    url: &str,
+    wanted: Option<&str>,
+    identity: &Identity,
+) -> Result<String, ConnectError> {
+    let served = identity.models.as_deref();
+    match (wanted, served) {
+        (Some(name), Some(list)) if !list.is_empty() && !list.iter().any(|m| m == name) => {
+            Err(ConnectError::Model {
+                url: url.to_owned(),
+                model: name.to_owned(),
+                hint: nearest(name, list.iter().map(String::as_str))
+                    .map_or_else(String::new, |n| format!(" (did you mean {n:?}?)")),
+                served: list.join(", "),
+            })
+        }
+        (Some(name), _) => Ok(name.to_owned()),
+        (None, Some([only])) => Ok(only.clone()),
+        (None, Some(list)) if list.len() > 1 => Err(ConnectError::ModelNeeded(format!(
+            "the server at {url} lists several models; choose one with --model: {}",
+            list.join(", ")
+        ))),
+        (None, _) => Err(ConnectError::ModelNeeded(format!(
+            "the server at {url} does not say which model it serves; name it with --model"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn serving(names: &[&str]) -> Identity {
+        Identity {
+            models: Some(names.iter().map(|n| (*n).to_owned()).collect()),
+            ..Identity::default()
+        }
+    }
+
+    #[test]
+    fn the_only_model_is_taken_and_several_must_be_chosen_from() {
+        assert_eq!(choose_model("u", None, &serving(&["m"])).unwrap(), "m");
+        let error = choose_model("u", None, &serving(&["a", "b"])).unwrap_err().to_string();
+        assert!(error.ends_with("choose one with --model: a, b"), "{error}");
+    }
+
+    #[test]
+    fn a_wrong_model_name_is_answered_with_the_nearest_and_the_list() {
+        let error = choose_model("u", Some("qwem"), &serving(&["qwen", "x"])).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "the server at u does not serve the model \"qwem\" (did you mean \"qwen\"?); it serves: qwen, x"
+        );
+    }
+
+    #[test]
+    fn a_server_without_a_list_takes_any_name_and_needs_one() {
+        assert_eq!(choose_model("u", Some("m"), &Identity::default()).unwrap(), "m");
+        assert!(choose_model("u", None, &Identity::default()).is_err());
+    }
+}

@@ -1,0 +1,125 @@
+//! Who answers: models, version, context length, as far as the server tells.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::http::{Answer, HttpError, ask};
+use crate::gateway::Secret;
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// What a server tells of itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Identity {
+    /// Version.
+    pub version: Option<String>,
+    /// Model names.
+    pub models: Option<Vec<String>>,
+    /// Context length of the model asked for, or of the only one, in tokens.
+    pub context: Option<u64>,
+}
+
+/// Asks the server who it is. `model` is the one that will be asked for.
+///
+/// # Errors
+/// No server, or something that is no LLM server.
+pub async fn identify(
+    base: &str,
+    key: Option<&Secret>,
+    model: Option<&str>,
+) -> Result<Identity, HttpError> {
+    let list = ask(&format!("{base}/v1/models"), key, None, LIMIT).await?;
+    if list.status == 200 && list.json().is_none() {
+        return Err(HttpError::Broken {
+            url: format!("{base}/v1/models"),
+            why: format!("it is no JSON, so this is hardly an LLM server: {}", list.words()),
+        });
+    }
+    if matches!(list.status, 401 | 403) {
+        return Err(HttpError::Broken {
+            url: format!("{base}/v1/models"),
+            why: format!(
+                "status {}: {}; give the key with --key-env NAME",
+                list.status,
+                list.words()
+            ),
+        });
+    }
+    let models = (list.status == 200).then(|| list.json()).flatten();
+    let props = ask(&format!("{base}/props"), key, None, LIMIT).await.ok().and_then(ok_json);
+    let mut version = None;
+    for path in ["/version", "/api/version"] {
+        if version.is_none() {
+            version = ask(&format!("{base}{path}"), key, None, LIMIT)
+                .await
+                .ok()
+                .and_then(ok_json)
+                .and_then(|v| text_at(&v, "/version"));
+        }
+    }
+    Ok(Identity {
+        version: version.or_else(|| props.as_ref().and_then(|p| text_at(p, "/build_info"))),
+        context: models
+            .as_ref()
+            .and_then(|m| context_of(m, model))
+            .or_else(|| props.as_ref().and_then(props_context)),
+        models: models.as_ref().and_then(model_names),
+    })
+}
+
+fn ok_json(answer: Answer) -> Option<Value> {
+    (answer.status == 200).then(|| answer.json()).flatten()
+}
+
+fn text_at(value: &Value, pointer: &str) -> Option<String> {
+    value.pointer(pointer)?.as_str().filter(|s| !s.is_empty()).map(str::to_owned)
+}
+
+fn model_names(list: &Value) -> Option<Vec<String>> {
+    let data = list.get("data")?.as_array()?;
+    Some(data.iter().filter_map(|m| text_at(m, "/id")).collect())
+}
+
+/// Context length under the names that servers use: vLLM `max_model_len`, mlx-serve and others
+/// `context_length`, llama.cpp `meta.n_ctx`. Training lengths are not what a server was started
+/// with, and are not taken.
+fn context_of(list: &Value, model: Option<&str>) -> Option<u64> {
+    let data = list.get("data")?.as_array()?;
+    let entry = match model {
+        Some(name) => data.iter().find(|m| m.get("id").and_then(Value::as_str) == Some(name))?,
+        None => data.first().filter(|_| data.len() == 1)?,
+    };
+    ["/max_model_len", "/context_length", "/context_window", "/meta/n_ctx"]
+        .iter()
+        .find_map(|p| entry.pointer(p)?.as_u64())
+        .filter(|n| *n > 0)
+}
+
+/// llama.cpp: the length of one slot.
+fn props_context(props: &Value) -> Option<u64> {
+    props.pointer("/default_generation_settings/n_ctx")?.as_u64().filter(|n| *n > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn context_is_read_under_each_servers_name_and_never_from_training() {
+        let list = |entry: Value| json!({"data": [entry]});
+        assert_eq!(context_of(&list(json!({"id": "m", "max_model_len": 8192})), Some("m")), Some(8192));
+        assert_eq!(context_of(&list(json!({"id": "m", "context_length": 4096})), None), Some(4096));
+        assert_eq!(context_of(&list(json!({"id": "m", "meta": {"n_ctx_train": 9}})), None), None);
+        assert_eq!(context_of(&list(json!({"id": "m", "max_model_len": 8192})), Some("x")), None);
+    }
+
+    #[test]
+    fn a_list_of_several_models_tells_no_context_without_a_name() {
+        let list = json!({"data": [{"id": "a", "max_model_len": 1}, {"id": "b", "max_model_len": 2}]});
+        assert_eq!(context_of(&list, None), None);
+        assert_eq!(context_of(&list, Some("b")), Some(2));
+        assert_eq!(model_names(&list), Some(vec!["a".into(), "b".into()]));
+    }
+}

@@ -1,0 +1,93 @@
+//! Waiting for the server to be idle between arms: generation may go on after a client left.
+
+use std::time::Duration;
+
+use super::Connected;
+use super::http::ask;
+use crate::clock::Stamp;
+
+/// Gauges whose sum is the number of requests in the server: mlx-serve and vLLM, llama.cpp, the
+/// embedded server.
+const GAUGES: [&str; 6] = [
+    "vllm:num_requests_running",
+    "vllm:num_requests_waiting",
+    "llamacpp:requests_processing",
+    "llamacpp:requests_deferred",
+    "flashrig_sim_requests_running",
+    "flashrig_sim_requests_waiting",
+];
+/// How long a server without such metrics is left alone.
+const QUIET: Duration = Duration::from_secs(1);
+const POLL: Duration = Duration::from_millis(100);
+const ASK_LIMIT: Duration = Duration::from_secs(5);
+
+/// The server did not become idle.
+#[derive(Debug, thiserror::Error)]
+#[error("the server at {url} still works on {requests} requests {limit:?} after the last client left")]
+pub struct IdleError {
+    url: String,
+    requests: f64,
+    limit: Duration,
+}
+
+/// Waits until the server says that it works on nothing; a server that does not say is left
+/// alone for one second. Returns how long that took.
+///
+/// # Errors
+/// It still works on something after `limit`.
+pub async fn wait_idle(server: &Connected, limit: Duration) -> Result<Duration, IdleError> {
+    let start = Stamp::now();
+    let url = format!("{}/metrics", server.record.url);
+    loop {
+        let answer = ask(&url, server.key.as_ref(), None, ASK_LIMIT).await.ok();
+        let busy = answer
+            .filter(|a| a.status == 200)
+            .and_then(|a| requests(&String::from_utf8_lossy(&a.body)));
+        let waited = Stamp::now().since(start);
+        match busy {
+            None => {
+                tokio::time::sleep(QUIET).await;
+                return Ok(Stamp::now().since(start));
+            }
+            Some(n) if n <= 0.0 => return Ok(waited),
+            Some(requests) if waited > limit => {
+                return Err(IdleError { url: server.record.url.clone(), requests, limit });
+            }
+            Some(_) => tokio::time::sleep(POLL).await,
+        }
+    }
+}
+
+/// The number of requests in the server by its metrics; `None` when it has no such gauge.
+fn requests(metrics: &str) -> Option<f64> {
+    let mut sum = None;
+    for line in metrics.lines().filter(|l| !l.starts_with('#')) {
+        let name = line.split(['{', ' ']).next().unwrap_or_default();
+        if !GAUGES.contains(&name) {
+            continue;
+        }
+        let after = line.rsplit_once('}').map_or(&line[name.len()..], |(_, rest)| rest);
+        if let Some(value) = after.split_whitespace().next().and_then(|v| v.parse::<f64>().ok()) {
+            *sum.get_or_insert(0.0) += value;
+        }
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::requests;
+
+    #[test]
+    fn gauges_are_summed_over_names_and_labels() {
+        let text = "# HELP x\nvllm:num_requests_running{engine=\"0\",model_name=\"a b\"} 1.0\n\
+                    vllm:num_requests_waiting{engine=\"0\"} 2\nother 9\n";
+        assert_eq!(requests(text), Some(3.0));
+        assert_eq!(requests("llamacpp:requests_processing 0\n"), Some(0.0));
+    }
+
+    #[test]
+    fn metrics_without_such_a_gauge_tell_nothing() {
+        assert_eq!(requests("process_cpu_seconds_total 3\n"), None);
+    }
+}

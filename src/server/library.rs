@@ -1,0 +1,137 @@
+//! Server profiles, validated.
+
+use std::path::Path;
+
+use super::raw::{RawKind, RawProfile};
+use crate::config::{self, FileError, ProfileError, Profiles};
+use crate::sim::SimProfile;
+
+/// The format of server profiles.
+pub const SERVER_SCHEMA: &str = "flashrig.server/1";
+
+/// A server profile.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// Its file's name.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What a server is.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// flashrig's own.
+    Simulated(SimProfile),
+    /// Somebody else started it.
+    Attached {
+        /// Base address.
+        url: String,
+        /// The model to ask for.
+        model: Option<String>,
+        /// Context length in tokens.
+        context: Option<u64>,
+        /// Environment variable with the key.
+        key_env: Option<String>,
+    },
+}
+
+/// All server profiles.
+#[derive(Clone, Debug)]
+pub struct Library(Profiles);
+
+impl Library {
+    /// Profiles of the project in `project`, and the built-in ones.
+    pub fn new(project: Option<&Path>) -> Self {
+        Self(Profiles::new("server", "servers", project))
+    }
+
+    /// The names, sorted.
+    pub fn names(&self) -> Vec<String> {
+        self.0.names()
+    }
+
+    /// Loads one profile.
+    ///
+    /// # Errors
+    /// An unknown name, or an invalid file with its place.
+    pub fn load(&self, name: &str) -> Result<Profile, ProfileError> {
+        let (file, text) = self.0.text(name)?;
+        let raw: RawProfile = config::read_toml(&file, &text)?;
+        Ok(validate(name, &file, raw)?)
+    }
+}
+
+fn validate(name: &str, file: &str, raw: RawProfile) -> Result<Profile, FileError> {
+    if raw.schema != SERVER_SCHEMA {
+        return Err(FileError::Schema {
+            file: file.to_owned(),
+            found: raw.schema,
+            expected: SERVER_SCHEMA.to_owned(),
+        });
+    }
+    let bad = |field: &str, message: &str| FileError::Field {
+        file: file.to_owned(),
+        field: field.to_owned(),
+        message: message.to_owned(),
+    };
+    if raw.context == Some(0) {
+        return Err(bad("context", "must be above 0"));
+    }
+    let kind = match raw.kind {
+        RawKind::Simulated => {
+            let missing = |field| bad(field, "is needed for a simulated server");
+            if raw.url.is_some() || raw.key_env.is_some() {
+                return Err(bad("url", "a simulated server has no address or key of its own"));
+            }
+            let model = raw.model.ok_or_else(|| missing("model"))?;
+            let context = raw.context.ok_or_else(|| missing("context"))?;
+            let table = raw.sim.ok_or_else(|| missing("sim"))?;
+            Kind::Simulated(
+                SimProfile::new(name, model, context, &table)
+                    .map_err(|e| bad("sim", &e.to_string()))?,
+            )
+        }
+        RawKind::Attached => {
+            if raw.sim.is_some() {
+                return Err(bad("sim", "belongs to simulated servers only"));
+            }
+            Kind::Attached {
+                url: raw.url.ok_or_else(|| bad("url", "is needed for an attached server"))?,
+                model: raw.model,
+                context: raw.context,
+                key_env: raw.key_env,
+            }
+        }
+    };
+    Ok(Profile { name: name.to_owned(), title: raw.title, kind })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_profile_is_valid() {
+        let library = Library::new(None);
+        assert!(library.names().contains(&"sim".to_owned()));
+        for name in library.names() {
+            library.load(&name).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_simulated_profile_without_timing_names_file_and_field() {
+        let raw: RawProfile = config::read_toml(
+            "x.toml",
+            "schema = \"flashrig.server/1\"\nkind = \"simulated\"\ntitle = \"x\"\nmodel = \"m\"\ncontext = 1\n",
+        )
+        .unwrap();
+        assert_eq!(
+            validate("x", "x.toml", raw).unwrap_err().to_string(),
+            "x.toml: field `sim`: is needed for a simulated server"
+        );
+    }
+}

@@ -1,0 +1,18 @@
+//! The server under test: how it is reached, who it says it is, and when it is idle. Profiles
+//! are data in `harness/servers/`. This room knows no experiment and no agent.
+
+mod connect;
+mod http;
+mod identity;
+mod idle;
+mod library;
+mod raw;
+mod target;
+mod warm_up;
+
+pub use connect::{ConnectError, Connected, Wanted, connect};
+pub use idle::{IdleError, wait_idle};
+pub use library::{Kind, Library, Profile, SERVER_SCHEMA};
+pub use raw::RawProfile;
+pub use target::{Target, TargetError};
+pub use warm_up::{WarmUpError, warm_up};

@@ -1,0 +1,43 @@
+//! A server profile as people write it: `harness/servers/NAME.toml`.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::sim::SimTable;
+
+/// A server profile.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RawProfile {
+    /// Format name: `flashrig.server/1`.
+    pub schema: String,
+    /// What it is.
+    pub kind: RawKind,
+    /// One line for people.
+    pub title: String,
+    /// Base address of an attached server, with or without `/v1`.
+    #[serde(default)]
+    pub url: Option<String>,
+    /// The model that is asked for; needed for a simulated server, which serves it.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Context length in tokens.
+    #[serde(default)]
+    pub context: Option<u64>,
+    /// Name of the environment variable that holds the server's key.
+    #[serde(default)]
+    pub key_env: Option<String>,
+    /// Timing of a simulated server.
+    #[serde(default)]
+    pub sim: Option<SimTable>,
+}
+
+/// What a server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RawKind {
+    /// flashrig's own.
+    Simulated,
+    /// Somebody else started it.
+    Attached,
+}

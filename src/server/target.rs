@@ -1,0 +1,124 @@
+//! Which server `--server` means: an address, a profile, or the embedded one.
+
+use std::path::Path;
+
+use super::library::{Kind, Library};
+use crate::config::ProfileError;
+use crate::sim::SimProfile;
+
+/// The server that was asked for.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// flashrig's own, started for the run.
+    Simulated {
+        /// Profile.
+        profile: SimProfile,
+        /// Time factor.
+        speed: f64,
+    },
+    /// One that runs already.
+    Attached {
+        /// Profile name, or the address.
+        name: String,
+        /// Base address, without trailing slash and without `/v1`.
+        url: String,
+        /// The model to ask for, from the profile.
+        model: Option<String>,
+        /// Context length in tokens, from the profile.
+        context: Option<u64>,
+        /// Environment variable with the key.
+        key_env: Option<String>,
+    },
+}
+
+/// A `--server` that means nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// No profile of that name, or an invalid one.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// `--speed` with a real server.
+    #[error("--speed is for simulated servers; {0} is a real one, and its time is what is measured")]
+    SpeedOfReal(String),
+    /// A speed that is no positive number.
+    #[error("--speed {0} is no positive number")]
+    Speed(f64),
+}
+
+impl Target {
+    /// Reads `--server` (a profile's name or an address; `sim` when absent) and `--speed`.
+    ///
+    /// # Errors
+    /// See [`TargetError`].
+    pub fn parse(
+        server: Option<&str>,
+        speed: Option<f64>,
+        project: Option<&Path>,
+    ) -> Result<Self, TargetError> {
+        if let Some(speed) = speed.filter(|s| !(s.is_finite() && *s > 0.0)) {
+            return Err(TargetError::Speed(speed));
+        }
+        let name = server.unwrap_or("sim");
+        let target = if name.contains("://") {
+            Self::Attached {
+                name: base(name),
+                url: base(name),
+                model: None,
+                context: None,
+                key_env: None,
+            }
+        } else {
+            match Library::new(project).load(name)?.kind {
+                Kind::Simulated(profile) => {
+                    Self::Simulated { profile, speed: speed.unwrap_or(1.0) }
+                }
+                Kind::Attached { url, model, context, key_env } => Self::Attached {
+                    name: name.to_owned(),
+                    url: base(&url),
+                    model,
+                    context,
+                    key_env,
+                },
+            }
+        };
+        match &target {
+            Self::Attached { name, .. } if speed.is_some() => {
+                Err(TargetError::SpeedOfReal(name.clone()))
+            }
+            _ => Ok(target),
+        }
+    }
+}
+
+/// The address that `/v1/…` is appended to.
+fn base(url: &str) -> String {
+    let url = url.trim_end_matches('/');
+    url.strip_suffix("/v1").unwrap_or(url).trim_end_matches('/').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_taken_with_and_without_v1() {
+        for url in ["http://h:1", "http://h:1/", "http://h:1/v1", "http://h:1/v1/"] {
+            match Target::parse(Some(url), None, None).unwrap() {
+                Target::Attached { url, .. } => assert_eq!(url, "http://h:1"),
+                Target::Simulated { .. } => panic!("{url} is no simulated server"),
+            }
+        }
+    }
+
+    #[test]
+    fn speed_of_a_real_server_is_refused() {
+        let error = Target::parse(Some("http://h:1"), Some(2.0), None).unwrap_err();
+        assert!(matches!(error, TargetError::SpeedOfReal(_)), "{error}");
+    }
+
+    #[test]
+    fn an_unknown_profile_is_answered_with_the_nearest() {
+        let error = Target::parse(Some("smi"), None, None).unwrap_err().to_string();
+        assert!(error.contains("did you mean \"sim\"?"), "{error}");
+    }
+}

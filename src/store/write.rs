@@ -1,0 +1,146 @@
+//! Writing a results folder.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::records::{Attempt, Event, Run, apply};
+
+/// A results folder that cannot be written. The run goes no further; what was written stays.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {path}: {source}; free some space or choose another folder with --results")]
+pub struct StoreError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// A results folder being written.
+#[derive(Debug)]
+pub struct Store {
+    folder: PathBuf,
+    events: File,
+    requests: File,
+    run: Option<Run>,
+}
+
+/// A line of `requests.jsonl`.
+#[derive(Serialize)]
+struct RequestLine<'a> {
+    round: u32,
+    arm: &'a str,
+    session: &'a str,
+    #[serde(flatten)]
+    attempt: &'a Attempt,
+}
+
+impl Store {
+    /// Makes a new folder `<results>/<id>`; a number is appended when there is one already.
+    ///
+    /// # Errors
+    /// The folder or its files cannot be made.
+    pub fn create(results: &Path, id: &str) -> Result<Self, StoreError> {
+        let fail = |path: &Path| {
+            let path = path.to_owned();
+            move |source| StoreError { path, source }
+        };
+        fs::create_dir_all(results).map_err(fail(results))?;
+        let mut folder = results.join(id);
+        let mut number = 2;
+        loop {
+            match fs::create_dir(&folder) {
+                Ok(()) => break,
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists && number < 1000 => {
+                    folder = results.join(format!("{id}-{number}"));
+                    number += 1;
+                }
+                Err(e) => return Err(fail(&folder)(e)),
+            }
+        }
+        let open = |name: &str| {
+            let path = folder.join(name);
+            File::create(&path).map_err(fail(&path))
+        };
+        let (events, requests) = (open("events.jsonl")?, open("requests.jsonl")?);
+        let sessions = folder.join("sessions");
+        fs::create_dir(&sessions).map_err(fail(&sessions))?;
+        Ok(Self { folder, events, requests, run: None })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The folder's name.
+    pub fn id(&self) -> String {
+        self.folder.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// The record so far.
+    pub fn run(&self) -> Option<&Run> {
+        self.run.as_ref()
+    }
+
+    /// Appends an event and brings `run.json` up to date.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn event(&mut self, event: Event) -> Result<(), StoreError> {
+        append(&mut self.events, &self.folder.join("events.jsonl"), &event)?;
+        apply(&mut self.run, event);
+        let path = self.folder.join("run.json");
+        let Some(run) = &self.run else { return Ok(()) };
+        let mut text = serde_json::to_vec_pretty(run)
+            .map_err(|e| StoreError { path: path.clone(), source: e.into() })?;
+        text.push(b'\n');
+        write_atomically(&path, &text)
+    }
+
+    /// Appends the requests of one session.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn requests(
+        &mut self,
+        round: u32,
+        arm: &str,
+        session: &str,
+        attempts: &[Attempt],
+    ) -> Result<(), StoreError> {
+        let path = self.folder.join("requests.jsonl");
+        for attempt in attempts {
+            append(&mut self.requests, &path, &RequestLine { round, arm, session, attempt })?;
+        }
+        Ok(())
+    }
+}
+
+/// One line, in one write, so that a kill never leaves half of one in the middle of the file.
+fn append<T: Serialize>(file: &mut File, path: &Path, value: &T) -> Result<(), StoreError> {
+    let fail = |source| StoreError { path: path.to_owned(), source };
+    let mut line = serde_json::to_vec(value).map_err(|e| fail(e.into()))?;
+    line.push(b'\n');
+    file.write_all(&line).map_err(fail)
+}
+
+/// Writes a file beside its place and renames it.
+///
+/// # Errors
+/// The folder cannot be written.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let fail = |source| StoreError { path: path.to_owned(), source };
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
+    file.write_all(bytes).map_err(fail)?;
+    make_readable(file.as_file()).map_err(fail)?;
+    file.persist(path).map_err(|e| fail(e.error))?;
+    Ok(())
+}
+
+/// Temporary files are private; a results file is as readable as any other.
+fn make_readable(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
+}
