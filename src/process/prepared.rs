@@ -1,0 +1,190 @@
+//! A program that is ready to run: helper up, program checked, waiting for the barrier.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::fs::File;
+use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+use tokio::time::Instant;
+
+use super::control::{Control, View};
+use super::drain::{self, Drain};
+use super::running::Running;
+use super::sandbox;
+use super::spawner::on_spawning_thread;
+use super::spec::{Output, Spec, SpawnError};
+use super::wire::{Failure, Job, Order, Step};
+
+/// For the helper to come up, and for the program to be exec'd, on a busy machine.
+const HELPER_LIMIT: Duration = Duration::from_secs(20);
+/// From the first KILL until the helper gives up.
+pub(super) const KILL_BOUND: Duration = Duration::from_secs(5);
+const SAMPLE_EVERY: Duration = Duration::from_millis(250);
+/// For the last words of a helper that ended early.
+const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
+
+/// A program that is ready to run. Dropping it ends the helper; the program never ran.
+#[derive(Debug)]
+pub struct Prepared {
+    spec: Spec,
+    control: Control,
+    stdout: Drain,
+    stderr: Drain,
+}
+
+/// What the helper is born with.
+struct Born {
+    child: Child,
+    wire: StdUnixStream,
+    stdout: OwnedFd,
+    stderr: Option<OwnedFd>,
+}
+
+impl Prepared {
+    /// Starts the helper for `spec` and has it check the program.
+    ///
+    /// # Errors
+    /// When the program or its working directory is missing, an output file cannot be made, or
+    /// the helper or its sandbox does not come up. Nothing is left running.
+    pub async fn new(spec: Spec) -> Result<Self, SpawnError> {
+        if !spec.program.is_absolute() {
+            return Err(SpawnError::RelativeProgram { label: spec.label.clone(), program: spec.program.display().to_string() });
+        }
+        let (merged, out_path, err_path) = match &spec.output {
+            Output::Separate { stdout, stderr } => (false, stdout.as_ref(), stderr.as_ref()),
+            Output::Merged { file } => (true, file.as_ref(), None),
+        };
+        let out_file = create(&spec, out_path).await?;
+        let err_file = create(&spec, err_path).await?;
+
+        let (helper, args) = sandbox::helper_command(&spec);
+        let helper_error = |source| SpawnError::Helper { label: spec.label.clone(), helper: helper.display().to_string(), source };
+        let command = (helper.clone(), args);
+        let born = on_spawning_thread(move || give_birth(command.0, command.1, merged)).await.map_err(helper_error)?;
+        let stdout = Drain::start(born.stdout, out_file, spec.limits).map_err(helper_error)?;
+        let stderr = match born.stderr {
+            Some(pipe) => Drain::start(pipe, err_file, spec.limits).map_err(helper_error)?,
+            None => Drain::none(),
+        };
+        born.wire.set_nonblocking(true).map_err(helper_error)?;
+        let socket = UnixStream::from_std(born.wire).map_err(helper_error)?;
+        let mut prepared = Self { control: Control::new(socket, born.child), stdout, stderr, spec };
+        prepared.control.order(Order::Prepare(Box::new(prepared.job())));
+        prepared.expect(|view| view.ready).await?;
+        Ok(prepared)
+    }
+
+    /// Runs the program now.
+    ///
+    /// # Errors
+    /// When it cannot be executed after all (a missing interpreter, arguments too long), or the
+    /// helper is lost. Nothing is left running.
+    pub async fn go(mut self) -> Result<Running, SpawnError> {
+        self.control.order(Order::Go);
+        let view = self.expect(|view| view.started.is_some()).await?;
+        let Some((pid, started)) = view.started else {
+            return Err(self.lost("did not start the program", String::new()));
+        };
+        Ok(Running::new(&self.spec, self.control, pid, started, self.stdout, self.stderr))
+    }
+
+    /// [`Spec::label`].
+    pub fn label(&self) -> &str {
+        &self.spec.label
+    }
+
+    fn job(&self) -> Job {
+        Job {
+            program: self.spec.program.clone().into(),
+            args: self.spec.args.clone(),
+            env: self.spec.env.clone(),
+            dir: self.spec.dir.clone().into(),
+            grace: self.spec.grace,
+            kill_bound: KILL_BOUND,
+            sample_every: SAMPLE_EVERY,
+        }
+    }
+
+    async fn expect(&mut self, enough: impl Fn(&View) -> bool) -> Result<View, SpawnError> {
+        let deadline = Instant::now() + HELPER_LIMIT;
+        let told = self.control.until_at(deadline, |view| view.failed.is_some() || enough(view)).await;
+        match told {
+            Some(view) if enough(&view) => Ok(view),
+            Some(View { failed: Some(failure), .. }) => {
+                // Only a helper that has ended has nothing left running.
+                self.control.until_at(deadline, |_| false).await;
+                Err(self.refused(failure))
+            }
+            Some(_) => {
+                let words = self.last_words().await;
+                Err(self.lost("ended early", words))
+            }
+            None => {
+                self.control.force(matches!(self.spec.sandbox, sandbox::Sandbox::Bubblewrap { .. }), KILL_BOUND).await;
+                let words = self.last_words().await;
+                Err(self.lost("gave no answer and was killed", words))
+            }
+        }
+    }
+
+    fn refused(&self, failure: Failure) -> SpawnError {
+        let label = self.spec.label.clone();
+        let program = self.spec.program.display().to_string();
+        match failure.step {
+            Step::Program => SpawnError::Program { label, program, words: failure.words },
+            Step::Directory => {
+                SpawnError::Directory { label, program, dir: self.spec.dir.display().to_string(), words: failure.words }
+            }
+        }
+    }
+
+    fn lost(&self, what: &'static str, words: String) -> SpawnError {
+        SpawnError::HelperLost { label: self.spec.label.clone(), what, words }
+    }
+
+    /// What the helper, or bubblewrap in its place, printed before it ended.
+    async fn last_words(&mut self) -> String {
+        let deadline = Instant::now() + LAST_WORDS_LIMIT;
+        let mut words = Vec::new();
+        for drain in [&mut self.stderr, &mut self.stdout] {
+            drain.finish(deadline).await;
+            while let Some(line) = drain.lines.try_next() {
+                words.push(line.text().into_owned());
+            }
+        }
+        words.join("; ")
+    }
+}
+
+async fn create(spec: &Spec, path: Option<&PathBuf>) -> Result<Option<File>, SpawnError> {
+    let Some(path) = path else { return Ok(None) };
+    let fail = |source| SpawnError::OutputFile { label: spec.label.clone(), file: path.display().to_string(), source };
+    drain::create(path).await.map(Some).map_err(fail)
+}
+
+/// Starts the helper, with the wire as its standard input.
+fn give_birth(program: PathBuf, args: Vec<std::ffi::OsString>, merged: bool) -> io::Result<Born> {
+    let (wire, helpers_end) = StdUnixStream::pair()?;
+    let (stdout, out_writer) = io::pipe()?;
+    let (stderr, err_writer) = if merged {
+        (None, out_writer.try_clone()?)
+    } else {
+        let (reader, writer) = io::pipe()?;
+        (Some(OwnedFd::from(reader)), writer)
+    };
+    let child = Command::new(program)
+        .args(args)
+        .env_clear()
+        .stdin(Stdio::from(OwnedFd::from(helpers_end)))
+        .stdout(Stdio::from(out_writer))
+        .stderr(Stdio::from(err_writer))
+        // Ctrl-C at the terminal is for flashrig, which then ends its helpers in order.
+        .process_group(0)
+        .spawn()?;
+    Ok(Born { child, wire, stdout: stdout.into(), stderr })
+}

@@ -1,0 +1,77 @@
+//! macOS: `libproc`. There is no subreaper and no parent-death signal here, so a descendant that
+//! leaves both its parent and its group between two looks can be missed; `adopt_orphans` says so,
+//! and the record then calls the end of the tree unproven.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use libproc::bsd_info::BSDInfo;
+use libproc::pid_rusage::{RUsageInfoV0, pidrusage};
+use libproc::proc_pid::{name, pidinfo, pidpath};
+use libproc::processes::{ProcFilter, pids_by_type};
+use nix::unistd::setsid;
+
+use super::ProcessInfo;
+
+/// `SZOMB` of `sys/proc.h`.
+const ZOMBIE: u32 = 5;
+
+/// There is no such thing on macOS.
+pub(in crate::process) fn adopt_orphans() -> bool {
+    false
+}
+
+/// Gives the program to be spawned a session of its own.
+pub(in crate::process) fn set_up_leader(command: &mut Command) {
+    let set_up = || setsid().map(drop).map_err(io::Error::from);
+    #[expect(unsafe_code, reason = "between fork and exec only one async-signal-safe system call is made")]
+    unsafe {
+        command.pre_exec(set_up);
+    }
+}
+
+/// All descendants of `roots` that exist now, and the members of the process groups that the
+/// roots and their descendants lead; the roots themselves are not among them.
+pub(in crate::process) fn descendants(roots: &[u32]) -> Vec<ProcessInfo> {
+    let mut found: Vec<ProcessInfo> = Vec::new();
+    let mut to_visit: Vec<u32> = roots.to_vec();
+    while let Some(pid) = to_visit.pop() {
+        let children = pids_by_type(ProcFilter::ByParentProcess { ppid: pid }).unwrap_or_default();
+        let members = pids_by_type(ProcFilter::ByProgramGroup { pgrpid: pid }).unwrap_or_default();
+        for other in children.into_iter().chain(members) {
+            let seen = roots.contains(&other) || found.iter().any(|p| p.pid == other);
+            if let (false, Some(info)) = (seen, info(other)) {
+                to_visit.push(other);
+                found.push(info);
+            }
+        }
+    }
+    found
+}
+
+/// One process, if it exists (as a zombie too).
+pub(in crate::process) fn info(pid: u32) -> Option<ProcessInfo> {
+    let id = i32::try_from(pid).ok().filter(|id| *id > 0)?;
+    let facts = pidinfo::<BSDInfo>(id, 0).ok()?;
+    let rss_bytes = pidrusage::<RUsageInfoV0>(id).map_or(0, |usage| usage.ri_resident_size);
+    Some(ProcessInfo {
+        pid,
+        born: facts.pbi_start_tvsec.saturating_mul(1_000_000).saturating_add(facts.pbi_start_tvusec),
+        zombie: facts.pbi_status == ZOMBIE,
+        // Given in Mach time units, whose length cannot be had without unsafe code.
+        cpu: None,
+        rss_bytes,
+    })
+}
+
+/// The path of the program, or its name; macOS shows arguments only through a raw `sysctl`.
+pub(in crate::process) fn command_line(pid: u32) -> Option<String> {
+    let id = i32::try_from(pid).ok()?;
+    pidpath(id).or_else(|_| name(id)).ok()
+}
+
+/// The memory peak that `getrusage` reports, in bytes.
+pub(in crate::process) fn max_rss_bytes(ru_maxrss: i64) -> Option<u64> {
+    u64::try_from(ru_maxrss).ok().filter(|bytes| *bytes > 0)
+}

@@ -1,0 +1,93 @@
+//! The set of processes below one supervisor: who is in it now, and signals to its members.
+//!
+//! The only place that sends signals. They go to single processes by pid, only to descendants of
+//! the root, and only after the process was seen again to be the same one, because a pid may have
+//! been given to another process since.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
+
+use super::system::{self, ProcessInfo};
+use super::usage::Leftover;
+
+/// One process for good: its pid and when it started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct Identity {
+    pub(super) pid: u32,
+    pub(super) born: u64,
+}
+
+impl Identity {
+    fn of(info: &ProcessInfo) -> Self {
+        Self { pid: info.pid, born: info.born }
+    }
+
+    /// The process as it is now, if it is still this one and not a zombie.
+    fn alive(self) -> Option<ProcessInfo> {
+        system::info(self.pid).filter(|now| now.born == self.born && !now.zombie)
+    }
+
+    /// Sends a signal, if the process is still alive and the same.
+    pub(super) fn signal(self, signal: Signal) {
+        if self.alive().is_some()
+            && let Ok(pid) = i32::try_from(self.pid)
+            && pid > 1
+        {
+            // It may die at any moment, and a failure says no more than that; callers look again.
+            let _ = kill(Pid::from_raw(pid), signal);
+        }
+    }
+
+    /// Its pid and command line, if it is still alive.
+    pub(super) fn describe(self) -> Option<Leftover> {
+        self.alive()?;
+        let command = system::command_line(self.pid).unwrap_or_else(|| "(unknown)".to_owned());
+        Some(Leftover { pid: self.pid, command })
+    }
+}
+
+/// The processes below a root, zombies apart.
+#[derive(Debug)]
+pub(super) struct Tree {
+    root: Option<u32>,
+    /// Members seen before. Where orphans are not adopted, a known member leads to its children.
+    known: HashMap<u32, u64>,
+    /// Sum over the members at the last look.
+    pub(super) cpu: Option<Duration>,
+    pub(super) rss_bytes: u64,
+}
+
+impl Tree {
+    pub(super) fn below(root: u32) -> Self {
+        Self { root: Some(root), known: HashMap::new(), cpu: None, rss_bytes: 0 }
+    }
+
+    /// Adds processes that were members at an earlier time.
+    pub(super) fn remember(&mut self, members: &[Identity]) {
+        self.known.extend(members.iter().map(|m| (m.pid, m.born)));
+    }
+
+    /// Goes on with the known members alone, once the root's pid may mean another process.
+    pub(super) fn forget_root(&mut self) {
+        self.root = None;
+    }
+
+    /// Looks at the system; returns the living members.
+    pub(super) fn look(&mut self) -> Vec<Identity> {
+        // A zombie still leads to its group, but a pid that has a new owner must be forgotten.
+        self.known.retain(|pid, born| system::info(*pid).is_some_and(|now| now.born == *born));
+        let mut roots: Vec<u32> = self.known.keys().copied().collect();
+        roots.extend(self.root);
+        let mut members = system::descendants(&roots);
+        members.extend(self.known.keys().filter_map(|pid| system::info(*pid)));
+        self.known = members.iter().map(|m| (m.pid, m.born)).collect();
+        self.cpu = members.iter().map(|m| m.cpu).sum();
+        members.retain(|m| !m.zombie);
+        self.rss_bytes = members.iter().map(|m| m.rss_bytes).sum();
+        members.iter().map(Identity::of).collect()
+    }
+}
