@@ -1,1 +1,30 @@
-//! sim
+//! The embedded simulated LLM server: a server like any other, reached over HTTP.
+//!
+//! It speaks the real protocols, queues, prefills, caches and decodes by a timing profile, and
+//! answers by playing walkthroughs through whatever tools the request offers. It exists so that
+//! everything else can be tried, tested and shown on a machine with no model.
+//!
+//! What must not enter: anything of `run` or `gateway`. The simulator is given its walkthroughs
+//! as data and learns everything else from the requests, exactly as a real server would.
+//!
+//! Inside: `server` listens, `http` routes, `anthropic` and `openai` translate to and from the
+//! neutral `ask`, `brain` decides what to answer, `engine` decides when, `stream` writes it out.
+
+mod anthropic;
+mod ask;
+pub mod brain;
+mod cache;
+mod engine;
+mod faults;
+mod http;
+mod openai;
+mod profile;
+mod reply;
+mod server;
+mod stream;
+mod tokens;
+pub mod truth;
+
+pub use faults::{Faults, StreamFault, StreamFaultKind};
+pub use profile::{DecodePoint, ProfileError, SimProfile, SimTable, Timing};
+pub use server::{Script, Sim, SimConfig, SimError, SimHandle};
