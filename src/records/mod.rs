@@ -4,5 +4,7 @@
 //! A value that was not measured is `None`, written as `null`.
 
 mod attempt;
+mod check;
 
 pub use attempt::*;
+pub use check::*;
