@@ -33,7 +33,7 @@ pub fn session_failures(session: &Session, diff_exceeded: &[String]) -> Vec<Stri
         .iter()
         .filter(|c| c.outcome != CheckOutcome::Passed)
     {
-        why.push(format!("check {:?} {}", check.name, check.words()));
+        why.push(format!("check {:?} {}", check.name, check.detail));
     }
     if session.checks.is_empty() && session.status.is_completed() {
         why.push("not verified".to_owned());

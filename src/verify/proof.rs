@@ -1,0 +1,229 @@
+//! Proving a task: that it cannot be passed by doing nothing or by cheating, and that it can be
+//! passed by its reference solution.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde::Serialize;
+
+use super::{CheckRunner, Verification, verify};
+use crate::records::CheckOutcome;
+use crate::task::{Before, Task};
+use crate::workspace::{Base, Patch};
+
+/// What was tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProofCase {
+    /// The base as it is.
+    Untouched,
+    /// The reference solution.
+    Solution,
+    /// A dishonest solution, by name.
+    Cheat(String),
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProofOutcome {
+    /// As a sound task has it.
+    AsItShould,
+    /// The task is not sound.
+    Unsound,
+    /// A check could not be started: nothing is proved either way.
+    Undecided,
+}
+
+/// One case.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ProofRow {
+    /// What was tried.
+    pub case: ProofCase,
+    /// What came of it.
+    pub outcome: ProofOutcome,
+    /// The same in words.
+    pub words: String,
+    /// The verification; `None` when the case's patch does not apply.
+    pub verification: Option<Verification>,
+}
+
+/// All cases of one task.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Proof {
+    /// The task's name.
+    pub task: String,
+    /// Untouched, solution, then each cheat.
+    pub rows: Vec<ProofRow>,
+}
+
+impl Proof {
+    /// Whether every case went as it should.
+    pub fn is_sound(&self) -> bool {
+        self.rows
+            .iter()
+            .all(|row| row.outcome == ProofOutcome::AsItShould)
+    }
+}
+
+/// Tries every case of the task, each in its own folder inside the fresh folder `scratch`, which
+/// is emptied again case by case.
+///
+/// # Errors
+/// When a tree cannot be made. An unsound task is a result.
+pub async fn prove(
+    task: &Task,
+    base: &Base,
+    scratch: &Path,
+    runner: &dyn CheckRunner,
+) -> anyhow::Result<Proof> {
+    let solution = (ProofCase::Solution, task.solution.as_str());
+    let cheats = task
+        .cheats
+        .iter()
+        .map(|c| (ProofCase::Cheat(c.name.clone()), c.patch.as_str()));
+    let cases = [(ProofCase::Untouched, ""), solution]
+        .into_iter()
+        .chain(cheats);
+    let mut rows = Vec::new();
+    for (number, (case, text)) in cases.enumerate() {
+        let folder = scratch.join(format!("case-{number}"));
+        let row = match patched(base, text).await? {
+            Ok(patch) => {
+                let found = verify(task, base, &patch, &folder, runner).await?;
+                std::fs::remove_dir_all(&folder)
+                    .with_context(|| format!("cannot remove folder {}", folder.display()))?;
+                judge(task, case, &patch, found)
+            }
+            Err(reason) => ProofRow {
+                words: format!("the patch of {} is not usable: {reason}", name(&case)),
+                case,
+                outcome: ProofOutcome::Unsound,
+                verification: None,
+            },
+        };
+        rows.push(row);
+    }
+    Ok(Proof {
+        task: task.name.clone(),
+        rows,
+    })
+}
+
+async fn patched(base: &Base, text: &str) -> anyhow::Result<Result<Patch, String>> {
+    let (base, text) = (base.clone(), text.to_owned());
+    let patch = tokio::task::spawn_blocking(move || base.tree_with_patch(&text))
+        .await
+        .context("applying a patch was cut off")?;
+    Ok(patch.map_err(|error| format!("{error:#}")))
+}
+
+fn name(case: &ProofCase) -> String {
+    match case {
+        ProofCase::Untouched => "the untouched base".into(),
+        ProofCase::Solution => "the reference solution".into(),
+        ProofCase::Cheat(name) => format!("cheat {name}"),
+    }
+}
+
+fn judge(task: &Task, case: ProofCase, patch: &Patch, found: Verification) -> ProofRow {
+    let not_run: Vec<_> = found
+        .not_run()
+        .map(|check| format!("check {} {}", check.name, check.detail))
+        .collect();
+    let (outcome, words) = if !not_run.is_empty() {
+        // A check that never ran must not pass for one that failed as it should.
+        (
+            ProofOutcome::Undecided,
+            format!("nothing is proved: {}", not_run.join("; ")),
+        )
+    } else {
+        match &case {
+            ProofCase::Untouched => untouched(task, &found),
+            ProofCase::Solution => solution(patch, &found),
+            ProofCase::Cheat(name) => cheat(name, patch, &found),
+        }
+    };
+    ProofRow {
+        case,
+        outcome,
+        words,
+        verification: Some(found),
+    }
+}
+
+fn untouched(task: &Task, found: &Verification) -> (ProofOutcome, String) {
+    let mut wrong = Vec::new();
+    let mut failing = Vec::new();
+    for (check, result) in task.checks.iter().zip(&found.checks) {
+        let passed = result.outcome == CheckOutcome::Passed;
+        match (check.before, passed) {
+            (Before::Pass, true) => {}
+            (Before::Fail, false) => {
+                failing.push(format!("check {} {}", check.name, result.detail))
+            }
+            (Before::Pass, false) => wrong.push(format!(
+                "check {} must pass on the untouched base but {}",
+                check.name, result.detail
+            )),
+            (Before::Fail, true) => wrong.push(format!(
+                "check {} must fail on the untouched base but passed",
+                check.name
+            )),
+        }
+    }
+    if !wrong.is_empty() {
+        (ProofOutcome::Unsound, wrong.join("; "))
+    } else if failing.is_empty() {
+        (
+            ProofOutcome::Unsound,
+            "no check fails on the untouched base: nothing is asked for".into(),
+        )
+    } else {
+        (
+            ProofOutcome::AsItShould,
+            format!("fails as it should: {}", failing.join("; ")),
+        )
+    }
+}
+
+fn solution(patch: &Patch, found: &Verification) -> (ProofOutcome, String) {
+    if patch.is_empty() {
+        return (
+            ProofOutcome::Unsound,
+            "the reference solution changes nothing".into(),
+        );
+    }
+    if found.passed() {
+        let words = format!(
+            "passes as it should ({} files, +{} -{})",
+            patch.files, patch.insertions, patch.deletions
+        );
+        (ProofOutcome::AsItShould, words)
+    } else {
+        let words = format!(
+            "the reference solution must pass but: {}",
+            found.reasons().join("; ")
+        );
+        (ProofOutcome::Unsound, words)
+    }
+}
+
+fn cheat(name: &str, patch: &Patch, found: &Verification) -> (ProofOutcome, String) {
+    if patch.is_empty() {
+        (
+            ProofOutcome::Unsound,
+            format!("cheat {name} changes nothing"),
+        )
+    } else if found.passed() {
+        (
+            ProofOutcome::Unsound,
+            format!("cheat {name} passes: the checks do not see through it"),
+        )
+    } else {
+        (
+            ProofOutcome::AsItShould,
+            format!("fails as it should: {}", found.reasons().join("; ")),
+        )
+    }
+}
