@@ -1,9 +1,33 @@
 //! Tasks and fixtures: what an agent is asked to do, on what, and how the result is checked.
 //!
 //! This room reads and validates the data; it runs nothing and knows no experiment.
+//!
+//! | file | job |
+//! |---|---|
+//! | `library.rs` | finds tasks and fixtures by name: the project's own first, then the built-in ones |
+//! | `folder.rs` | one folder of files, on disk or in the binary |
+//! | `document.rs` | a TOML file that can say where each of its fields stands |
+//! | `raw.rs` | the files as people write them |
+//! | `spec.rs`, `walkthrough.rs` | the same, validated |
+//! | `read_task.rs`, `read_fixture.rs`, `read_walkthrough.rs` | from the one to the other |
+//! | `human.rs`, `paths.rs` | durations, relative paths and globs as people write them |
+//! | `error.rs` | what can be wrong |
 
+mod document;
+mod error;
+mod folder;
+pub mod human;
+mod library;
+mod paths;
+mod raw;
+mod read_fixture;
+mod read_task;
+mod read_walkthrough;
 mod spec;
 mod walkthrough;
 
+pub use error::{Position, TaskError};
+pub use library::{Library, Place};
+pub use raw::{FixtureFile as FixtureToml, TaskFile as TaskToml};
 pub use spec::*;
 pub use walkthrough::*;
