@@ -1,6 +1,8 @@
 //! Agents: how each CLI is found, installed, started and read. Profiles are data; this room
 //! gives them meaning. It starts no agent (that is `process`) and knows no experiment.
 
+mod find;
+mod install;
 mod launch;
 mod library;
 mod outcome;
@@ -8,6 +10,8 @@ mod profile;
 pub mod raw;
 mod transcript;
 
+pub use find::{FindError, Found, Places, find, pinned_version, version};
+pub use install::{InstallError, cache_folder, install};
 pub use launch::{CommandLine, HOME_FOLDERS, Launch, Values, base_environment, launch};
 pub use library::Library;
 pub use outcome::{Ending, Evidence, Outcome, judge};

@@ -1,0 +1,128 @@
+//! Installing the pinned version of an agent from its npm package into flashrig's cache folder.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::find::{Found, Places, cached_root, manifest};
+use super::profile::Profile;
+use crate::process::{CommandExit, Sandbox, Spec, run_command};
+
+/// 400 MB over a slow line.
+const LIMIT: Duration = Duration::from_secs(30 * 60);
+
+/// An agent that could not be installed. Nothing half installed is left.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// The profile names no package.
+    #[error("agent {0} is not one that flashrig installs; put its program on PATH")]
+    NoPackage(String),
+    /// No npm.
+    #[error("agent {0}: npm is not on PATH; install Node.js with npm, or put the agent on PATH")]
+    NoNpm(String),
+    /// The cache folder cannot be written.
+    #[error("agent {agent}: cannot write flashrig's cache folder {folder}: {source}")]
+    Cache {
+        /// Profile.
+        agent: String,
+        /// Folder.
+        folder: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// npm failed.
+    #[error("agent {agent}: `npm install` {what}; its last words: {words}")]
+    Npm {
+        /// Profile.
+        agent: String,
+        /// How it ended.
+        what: String,
+        /// The end of its output.
+        words: String,
+    },
+}
+
+/// Installs the agent unless its pinned version is there already.
+///
+/// # Errors
+/// See [`InstallError`].
+pub async fn install(
+    profile: &Profile,
+    places: &Places,
+    shim: &Path,
+) -> Result<Found, InstallError> {
+    let agent = profile.name.clone();
+    let no_package = || InstallError::NoPackage(agent.clone());
+    let npm_folder = profile.npm.as_deref().ok_or_else(no_package)?;
+    let program = profile.program.as_deref().ok_or_else(no_package)?;
+    let manifest = manifest(npm_folder).ok_or_else(no_package)?;
+    let root = cached_root(npm_folder, &places.cache).ok_or_else(no_package)?;
+    let found =
+        Found { program: root.join("node_modules/.bin").join(program), root: root.clone(), from_cache: true };
+    if found.program.exists() {
+        return Ok(found);
+    }
+    let npm = places.on_path("npm").ok_or_else(|| InstallError::NoNpm(agent.clone()))?;
+    let parent = root.parent().unwrap_or(&places.cache).to_owned();
+    let fail = |source| InstallError::Cache {
+        agent: agent.clone(),
+        folder: parent.clone(),
+        source,
+    };
+    std::fs::create_dir_all(&parent).map_err(fail)?;
+    // Installed beside its place and renamed, so that an interrupted install leaves nothing that
+    // looks whole.
+    let building = tempfile::Builder::new().prefix("installing-").tempdir_in(&parent).map_err(fail)?;
+    std::fs::write(building.path().join("package.json"), manifest).map_err(fail)?;
+
+    let mut spec = Spec::new("npm", npm, building.path(), Sandbox::ProcessGroup, shim);
+    // The exact version is pinned in the manifest, and each platform's package by its parent. A
+    // lock file made on one platform can lack the packages of another.
+    spec.args = ["install", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"]
+        .map(Into::into)
+        .into();
+    spec.env = places.operator.clone().into_iter().collect();
+    let outcome = run_command(spec, LIMIT).await;
+    let what = match &outcome.exit {
+        CommandExit::Exited(0) if building.path().join("node_modules/.bin").join(program).exists() => {
+            None
+        }
+        CommandExit::Exited(0) => Some(format!("left no program {program:?}")),
+        CommandExit::Exited(code) => Some(format!("exited with code {code}")),
+        CommandExit::Signalled(signal) => Some(format!("was ended by signal {signal}")),
+        CommandExit::TimedOut => Some(format!("took longer than {LIMIT:?}")),
+        CommandExit::NotStarted(error) => Some(format!("did not start: {error}")),
+        CommandExit::Lost => Some("was lost".to_owned()),
+    };
+    if let Some(what) = what {
+        let words = last_lines(&outcome.output, 12);
+        return Err(InstallError::Npm { agent, what, words });
+    }
+    let built = building.keep();
+    if let Err(source) = std::fs::rename(&built, &root) {
+        let _ = std::fs::remove_dir_all(&built);
+        // Another flashrig may have been faster.
+        if !found.program.exists() {
+            return Err(fail(source));
+        }
+    }
+    Ok(found)
+}
+
+fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(count)..].join("\n")
+}
+
+/// flashrig's cache folder: `FLASHRIG_CACHE`, else the system's place for caches.
+pub fn cache_folder(operator: &std::collections::BTreeMap<std::ffi::OsString, std::ffi::OsString>) -> PathBuf {
+    let of = |name: &str| operator.get(OsStr::new(name)).filter(|v| !v.is_empty()).map(PathBuf::from);
+    if let Some(folder) = of("FLASHRIG_CACHE") {
+        return folder;
+    }
+    let home = of("HOME").unwrap_or_else(std::env::temp_dir);
+    if cfg!(target_os = "macos") {
+        return home.join("Library/Caches/flashrig");
+    }
+    of("XDG_CACHE_HOME").unwrap_or_else(|| home.join(".cache")).join("flashrig")
+}

@@ -1,0 +1,128 @@
+//! One arm: its sessions together or back to back, then verified.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::task::JoinSet;
+
+use super::drive::{Gone, Started, drive, start};
+use super::prepare::{Ready, prepare};
+use super::record::record;
+use super::rounds::Context;
+use super::verifying::complete;
+use crate::clock::Seconds;
+use crate::judge::arm_figures;
+use crate::plan::SessionPlan;
+use crate::records::{Arm, ArmKind, Session, Status, What};
+use crate::server::wait_idle;
+
+/// For requests that clients left behind.
+const IDLE_LIMIT: Duration = Duration::from_secs(600);
+
+/// A session that is gone, and its record before verification.
+type Ended = (Gone, Session);
+
+/// Runs one arm of a round; round 0 is the unscored warm-up.
+pub async fn run(context: &Context, round: u32, kind: ArmKind) -> anyhow::Result<Arm> {
+    context.bus.fact(What::ArmStarted { round, arm: kind })?;
+    let source_before = context.source_fingerprints()?;
+    let (gone, idle_wait): (Vec<Ended>, _) = match kind {
+        ArmKind::Together => together(context, round).await?,
+        ArmKind::BackToBack => back_to_back(context, round).await?,
+    };
+    let mut verified = Vec::with_capacity(gone.len());
+    for (one, mut session) in gone {
+        if let Some(words) = context.escaped(one.plan.index, &source_before)? {
+            session.status = Status::Escaped;
+            session.detail = words;
+        }
+        // A run that is being stopped does not sit through builds; what is not verified says so.
+        if context.stop.is_set() {
+            verified.push(session);
+            continue;
+        }
+        context.bus.note(format!("verifying {}", session.id));
+        let session = complete(context, &one, session).await?;
+        let what = What::SessionVerified { round, arm: kind, session: Box::new(session.clone()) };
+        context.bus.fact(what)?;
+        verified.push(session);
+    }
+    let mut arm = Arm {
+        kind,
+        idle_wait_s: Some(Seconds::from(idle_wait)),
+        makespan_s: None,
+        sum_of_walls_s: None,
+        max_overlap: None,
+        start_skew_s: None,
+        cached_share: None,
+        cpu_share: None,
+        sessions: verified,
+    };
+    arm_figures(&mut arm, context.cores);
+    context.bus.fact(What::ArmFinished { round, arm: Box::new(arm.clone()) })?;
+    Ok(arm)
+}
+
+/// All sessions are prepared, then let go at once.
+async fn together(context: &Context, round: u32) -> anyhow::Result<(Vec<Ended>, Duration)> {
+    let mut ready: Vec<Ready> = Vec::with_capacity(context.plan.sessions.len());
+    for plan in &context.plan.sessions {
+        ready.push(prepare(context, plan, round, ArmKind::Together).await?);
+    }
+    let idle_wait = wait_idle(&context.server, IDLE_LIMIT).await?;
+    for one in &ready {
+        tell_start(context, round, ArmKind::Together, &one.plan)?;
+    }
+    let mut starting = JoinSet::new();
+    for one in ready {
+        starting.spawn(start(one));
+    }
+    let mut following = JoinSet::new();
+    while let Some(started) = starting.join_next().await {
+        let started = started.context("a session could not be let go")?;
+        following.spawn(drive(started, context.bus.live(), context.stop.clone()));
+    }
+    let mut gone = Vec::new();
+    while let Some(one) = following.join_next().await {
+        let one = one.context("a session was lost")?;
+        gone.push(ended(context, round, ArmKind::Together, one)?);
+    }
+    gone.sort_by_key(|(one, _)| one.plan.index);
+    Ok((gone, idle_wait))
+}
+
+/// Each session is prepared, let go, and gone before the next one is.
+async fn back_to_back(context: &Context, round: u32) -> anyhow::Result<(Vec<Ended>, Duration)> {
+    let mut gone = Vec::new();
+    let mut idle_wait = Duration::ZERO;
+    for plan in &context.plan.sessions {
+        if context.stop.is_set() {
+            break;
+        }
+        let ready = prepare(context, plan, round, ArmKind::BackToBack).await?;
+        idle_wait += wait_idle(&context.server, IDLE_LIMIT).await?;
+        tell_start(context, round, ArmKind::BackToBack, plan)?;
+        let started: Started = start(ready).await;
+        let one = drive(started, context.bus.live(), context.stop.clone()).await;
+        gone.push(ended(context, round, ArmKind::BackToBack, one)?);
+    }
+    Ok((gone, idle_wait))
+}
+
+fn tell_start(
+    context: &Context,
+    round: u32,
+    arm: ArmKind,
+    plan: &SessionPlan,
+) -> anyhow::Result<()> {
+    let what = What::SessionStarted { round, arm, session: plan.id.clone() };
+    Ok(context.bus.fact(what)?)
+}
+
+/// Records a session as soon as it is gone, so that a rig that is killed later has told of it.
+fn ended(context: &Context, round: u32, arm: ArmKind, gone: Gone) -> anyhow::Result<Ended> {
+    let session = record(&gone, &gone.attempts, context.bus.origin());
+    context.bus.requests(round, arm.slug(), &session.id, &gone.attempts)?;
+    context.bus.fact(What::SessionEnded { round, arm, session: Box::new(session.clone()) })?;
+    Ok((gone, session))
+}

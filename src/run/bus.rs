@@ -1,0 +1,120 @@
+//! What is told while a run goes on.
+
+use std::sync::{Mutex, PoisonError};
+
+use tokio::sync::mpsc;
+
+use crate::clock::{Origin, Stamp};
+use crate::records::{Attempt, End, Event, Role, What};
+use crate::store::{Store, StoreError};
+
+/// Told to whoever shows progress. Nothing of it is needed for the record.
+#[derive(Clone, Debug)]
+pub enum Live {
+    /// A remark for people.
+    Note(String),
+    /// A stored fact.
+    Fact(Box<What>),
+    /// What a session is doing now.
+    Session {
+        /// Session name.
+        id: String,
+        /// What it is doing.
+        step: Step,
+    },
+}
+
+/// A step of a session.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// A request went to the server.
+    Asked {
+        /// Its number.
+        number: u32,
+        /// Its role.
+        role: Role,
+        /// When.
+        at: Stamp,
+    },
+    /// An answer's content arrives.
+    Generating {
+        /// The request's number.
+        number: u32,
+        /// Content events so far.
+        events: u64,
+        /// When.
+        at: Stamp,
+    },
+    /// An answer ended.
+    Answered {
+        /// The request's number.
+        number: u32,
+        /// How.
+        end: End,
+        /// When.
+        at: Stamp,
+    },
+    /// The transcript told of a new turn.
+    Turn,
+    /// The transcript told of a tool call.
+    Tool(Option<String>),
+}
+
+/// Carries what is told: facts to the store, everything to the listener.
+#[derive(Debug)]
+pub struct Bus {
+    origin: Origin,
+    store: Mutex<Store>,
+    live: mpsc::UnboundedSender<Live>,
+}
+
+impl Bus {
+    /// Facts go to `store`, everything to `live`. A listener that is gone is no error.
+    pub fn new(origin: Origin, store: Store, live: mpsc::UnboundedSender<Live>) -> Self {
+        Self { origin, store: Mutex::new(store), live }
+    }
+
+    /// What stored instants count from.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Records a fact.
+    ///
+    /// # Errors
+    /// The results folder cannot be written.
+    pub fn fact(&self, what: What) -> Result<(), StoreError> {
+        let event = Event { at_s: self.origin.at(Stamp::now()), what };
+        let _ = self.live.send(Live::Fact(Box::new(event.what.clone())));
+        self.with(|store| store.event(event))
+    }
+
+    /// Records the requests of a session.
+    ///
+    /// # Errors
+    /// The results folder cannot be written.
+    pub fn requests(
+        &self,
+        round: u32,
+        arm: &str,
+        session: &str,
+        attempts: &[Attempt],
+    ) -> Result<(), StoreError> {
+        self.with(|store| store.requests(round, arm, session, attempts))
+    }
+
+    /// Looks at the store.
+    pub fn with<T>(&self, look: impl FnOnce(&mut Store) -> T) -> T {
+        look(&mut self.store.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Tells a remark.
+    pub fn note(&self, text: impl Into<String>) {
+        let _ = self.live.send(Live::Note(text.into()));
+    }
+
+    /// The sender for a session's steps.
+    pub fn live(&self) -> mpsc::UnboundedSender<Live> {
+        self.live.clone()
+    }
+}

@@ -1,0 +1,271 @@
+//! One session from its start to the proof that its process tree is gone.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::bus::{Live, Step};
+use super::prepare::{Places, Ready};
+use super::stop::Stop;
+use crate::agent::{Ending, Meaning, Reader, Summary};
+use crate::clock::Stamp;
+use crate::gateway::GatewaySession;
+use crate::plan::SessionPlan;
+use crate::process::{Ended, ExitStatus, Line, Running, SpawnError, StopReason, TreeEnd};
+use crate::records::{Attempt, Exit};
+
+/// How often limits are looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// For output that comes after the exit.
+const DRAIN_LIMIT: Duration = Duration::from_secs(1);
+/// Lines of standard error that are kept for error messages.
+const STDERR_LINES: usize = 8;
+
+/// A session whose process tree is gone.
+pub struct Gone {
+    pub plan: SessionPlan,
+    pub places: Places,
+    /// When it was let go; `None` when it did not start.
+    pub started: Option<Stamp>,
+    /// The end of its wall.
+    pub ended: Option<Stamp>,
+    pub ending: Ending,
+    pub exit: Exit,
+    pub process: Option<Ended>,
+    pub attempts: Vec<Attempt>,
+    pub transcript: Summary,
+    pub stderr_tail: String,
+}
+
+/// A session that was let go.
+pub struct Started {
+    plan: SessionPlan,
+    places: Places,
+    gateway: GatewaySession,
+    running: Result<Running, SpawnError>,
+}
+
+/// Lets a prepared session go.
+pub async fn start(ready: Ready) -> Started {
+    let Ready { plan, places, gateway, prepared } = ready;
+    Started { plan, places, gateway, running: prepared.go().await }
+}
+
+/// Follows a session to its end.
+pub async fn drive(
+    started: Started,
+    live: mpsc::UnboundedSender<Live>,
+    mut stop: Stop,
+) -> Gone {
+    let Started { plan, places, gateway, running } = started;
+    let running = match running {
+        Ok(running) => running,
+        Err(error) => return never_started(plan, places, gateway, &error).await,
+    };
+    let mut session = Following::new(&plan, &running, live);
+    let (ending, wall_end) = session.follow(&running, &gateway, &mut stop).await;
+
+    let (stdout, stderr, begun) = (running.stdout.clone(), running.stderr.clone(), running.started);
+    let process = running.finish(DRAIN_LIMIT).await;
+    while let Some(line) = stdout.try_next() {
+        session.output(&line);
+    }
+    while let Some(line) = stderr.try_next() {
+        session.error_output(&line);
+    }
+    let attempts = gateway.close().await;
+    let ending = match &process.tree {
+        TreeEnd::Survivors(left) => Ending::RigFailed(format!(
+            "{} of its processes could not be ended: {}",
+            left.len(),
+            left.iter().map(|l| l.command.as_str()).collect::<Vec<_>>().join(", ")
+        )),
+        TreeEnd::Gone | TreeEnd::GoneAsFarAsSeen => ending,
+    };
+    let exit = match (&process.stopped, process.leader.map(|l| l.status)) {
+        (Some(_), _) | (None, None) => Exit::Stopped,
+        (None, Some(ExitStatus::Exited(code))) => Exit::Code(code),
+        (None, Some(ExitStatus::Signalled(signal))) => Exit::Signal(signal),
+    };
+    let ended = wall_end.or(process.leader.map(|l| l.stamp)).unwrap_or_else(Stamp::now);
+    Gone {
+        plan,
+        places,
+        started: Some(begun),
+        ended: Some(ended),
+        ending,
+        exit,
+        process: Some(process),
+        attempts,
+        transcript: session.reader.summary().clone(),
+        stderr_tail: session.stderr.into_iter().collect::<Vec<_>>().join("\n"),
+    }
+}
+
+async fn never_started(
+    plan: SessionPlan,
+    places: Places,
+    gateway: GatewaySession,
+    error: &SpawnError,
+) -> Gone {
+    Gone {
+        ending: Ending::RigFailed(format!("the agent did not start: {error}")),
+        plan,
+        places,
+        started: None,
+        ended: None,
+        exit: Exit::NotStarted,
+        process: None,
+        attempts: gateway.close().await,
+        transcript: Summary::default(),
+        stderr_tail: String::new(),
+    }
+}
+
+/// What is known of a session while it runs.
+struct Following<'a> {
+    plan: &'a SessionPlan,
+    live: mpsc::UnboundedSender<Live>,
+    reader: Reader,
+    stderr: VecDeque<String>,
+    started: Stamp,
+    last_output: Stamp,
+    /// When the transcript told the end of the work, and the number of attempts at that time.
+    result: Option<(Stamp, u32)>,
+    /// Set by `output` and joined with the gateway's count at the next look.
+    result_told: Option<Stamp>,
+}
+
+impl<'a> Following<'a> {
+    fn new(plan: &'a SessionPlan, running: &Running, live: mpsc::UnboundedSender<Live>) -> Self {
+        Self {
+            plan,
+            live,
+            reader: Reader::new(plan.agent.profile.transcript.clone()),
+            stderr: VecDeque::new(),
+            started: running.started,
+            last_output: running.started,
+            result: None,
+            result_told: None,
+        }
+    }
+
+    /// Returns when the process has exited or must be ended, with the end of the wall when it is
+    /// not the process's exit.
+    async fn follow(
+        &mut self,
+        running: &Running,
+        gateway: &GatewaySession,
+        stop: &mut Stop,
+    ) -> (Ending, Option<Stamp>) {
+        let mut look = interval(LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut stdout_open, mut stderr_open) = (true, true);
+        loop {
+            tokio::select! {
+                () = stop.wait() => {
+                    running.stop(StopReason::Interrupted);
+                    return (Ending::Interrupted, None);
+                }
+                exit = running.wait_leader() => {
+                    let ending = exit.map_or_else(
+                        |lost| Ending::RigFailed(lost.to_string()),
+                        |_| Ending::Exited,
+                    );
+                    return (ending, None);
+                }
+                line = running.stdout.next(), if stdout_open => match line {
+                    Some(line) => self.output(&line),
+                    None => stdout_open = false,
+                },
+                line = running.stderr.next(), if stderr_open => match line {
+                    Some(line) => self.error_output(&line),
+                    None => stderr_open = false,
+                },
+                _ = look.tick() => {
+                    if let Some((reason, ending, wall_end)) = self.look(gateway) {
+                        running.stop(reason);
+                        return (ending, wall_end);
+                    }
+                }
+            }
+        }
+    }
+
+    fn output(&mut self, line: &Line) {
+        self.last_output = line.stamp;
+        for told in self.reader.line(&line.bytes) {
+            let step = match told.means {
+                Meaning::Turn => Step::Turn,
+                Meaning::ToolCall => Step::Tool(told.detail),
+                Meaning::End | Meaning::TurnLimit => {
+                    self.result_told.get_or_insert(line.stamp);
+                    continue;
+                }
+                Meaning::Error => continue,
+            };
+            let _ = self.live.send(Live::Session { id: self.plan.id.clone(), step });
+        }
+    }
+
+    fn error_output(&mut self, line: &Line) {
+        self.last_output = line.stamp;
+        let text = line.text();
+        if text.trim().is_empty() {
+            return;
+        }
+        if self.stderr.len() == STDERR_LINES {
+            self.stderr.pop_front();
+        }
+        self.stderr.push_back(text.trim_end().chars().take(400).collect());
+    }
+
+    /// Looks at the limits.
+    fn look(&mut self, gateway: &GatewaySession) -> Option<(StopReason, Ending, Option<Stamp>)> {
+        let now = Stamp::now();
+        let activity = gateway.activity();
+        let profile = &self.plan.agent.profile;
+        if let Some(at) = self.result_told.take() {
+            self.result.get_or_insert((at, activity.attempts));
+        }
+        // An agent that goes on asking was not at its end.
+        if self.result.is_some_and(|(_, attempts)| activity.attempts > attempts) {
+            self.result = None;
+        }
+        if let Some((at, _)) = self.result
+            && now.since(at) > profile.exit_grace
+        {
+            return Some((StopReason::Lingering, Ending::DidNotExit, Some(at)));
+        }
+        if now.since(self.started) > self.plan.time_limit {
+            let words = format!(
+                "not done within {}; raise it with --time-limit, if the server is just slow",
+                words(self.plan.time_limit)
+            );
+            return Some((StopReason::TimeLimit, Ending::TimeLimit(words), None));
+        }
+        let limit = profile.first_request_limit;
+        if activity.first_generation.is_none() && now.since(self.started) > limit {
+            let words = format!("hung before its first request for {}", words(limit));
+            return Some((StopReason::FirstDeadline, Ending::NoRequestInTime(words), None));
+        }
+        let last = self.last_output.max(activity.last_change);
+        if activity.in_flight == 0 && now.since(last) > profile.idle_limit {
+            let words = format!(
+                "idle for {} after {} requests, with none open",
+                words(profile.idle_limit),
+                activity.attempts
+            );
+            return Some((StopReason::Idle, Ending::Idle(words), None));
+        }
+        None
+    }
+}
+
+/// A limit as people write it.
+fn words(limit: Duration) -> String {
+    let seconds = limit.as_secs_f64();
+    if seconds < 120.0 { format!("{seconds} s") } else { format!("{} min", seconds / 60.0) }
+}

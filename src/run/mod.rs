@@ -1,0 +1,19 @@
+//! The experiment: rounds of arms of sessions, prepared, let go, ended, verified, recorded.
+//!
+//! This room drives the others and judges nothing. What happens is told on the [`Bus`]: facts to
+//! the store, and those with the fleeting rest to whoever shows progress.
+
+mod arm;
+mod bus;
+mod drive;
+mod prepare;
+mod record;
+mod rounds;
+mod scratch;
+mod stop;
+mod verifying;
+
+pub use bus::{Bus, Live, Step};
+pub use rounds::{Context, Done, RunError, execute};
+pub use scratch::{Scratch, ScratchError};
+pub use stop::Stop;

@@ -1,0 +1,62 @@
+//! From what is known of a session to its record.
+
+use super::drive::Gone;
+use crate::agent::{Evidence, judge};
+use crate::clock::{Origin, Seconds};
+use crate::judge::{split, traffic};
+use crate::records::{Attempt, Session};
+
+/// The record of a session whose process is gone and which is not verified yet.
+pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
+    let outcome = judge(&Evidence {
+        ending: gone.ending.clone(),
+        exit: gone.exit,
+        transcript: &gone.transcript,
+        end_required: gone.plan.agent.profile.transcript.end_required,
+        attempts,
+        stderr_tail: &gone.stderr_tail,
+    });
+    let started_s = gone.started.map(|s| origin.at(s));
+    let ended_s = gone.ended.map(|s| origin.at(s));
+    let wall_s = match (gone.started, gone.ended) {
+        (Some(start), Some(end)) => Some(Seconds::from(end.since(start))),
+        _ => None,
+    };
+    let sum = traffic(attempts);
+    let usage = gone.process.as_ref().map(|p| &p.usage);
+    Session {
+        id: gone.plan.id.clone(),
+        folder: gone.places.folder.clone(),
+        task: gone.plan.task.name.clone(),
+        agent: gone.plan.agent.id(),
+        status: outcome.status,
+        detail: outcome.detail,
+        started_s,
+        ended_s,
+        wall_s,
+        split: started_s.zip(ended_s).and_then(|(start, end)| split(start, end, attempts)),
+        exit: gone.exit,
+        requests: sum.requests,
+        side_requests: sum.side_requests,
+        probe_requests: sum.probe_requests,
+        refusals: sum.refusals,
+        lost_streams: sum.lost_streams,
+        repeats: sum.repeats,
+        turns: gone.transcript.turns,
+        tool_calls: gone.transcript.tool_calls,
+        input_tokens: sum.input_tokens,
+        cached_tokens: sum.cached_tokens,
+        output_tokens: sum.output_tokens,
+        cpu_s: usage.and_then(|u| u.cpu).map(Seconds::from),
+        peak_rss_bytes: usage.and_then(|u| u.peak_rss_bytes),
+        leftovers: gone
+            .process
+            .iter()
+            .flat_map(|p| &p.leftovers)
+            .map(|l| l.command.clone())
+            .collect(),
+        checks: Vec::new(),
+        diff: None,
+        failures: Vec::new(),
+    }
+}

@@ -1,0 +1,181 @@
+//! All rounds of a run, from prepared surroundings to the sealed record.
+
+use std::path::{Path, PathBuf};
+
+use super::arm;
+use super::bus::Bus;
+use super::scratch::Scratch;
+use super::stop::Stop;
+use crate::agent::Places;
+use crate::clock::Seconds;
+use crate::judge::{round_validity, verdict};
+use crate::plan::{Plan, arm_order};
+use crate::process::Sandbox;
+use crate::records::{ArmKind, CachePolicy, Run, RunState, What};
+use crate::server::Connected;
+use crate::store::StoreError;
+use crate::task::Source;
+use crate::workspace::{Base, Fingerprint};
+
+/// Everything that a run needs, prepared.
+#[derive(Debug)]
+pub struct Context {
+    /// What will be run.
+    pub plan: Plan,
+    /// The server.
+    pub server: Connected,
+    /// The base of each session, in the order of the plan.
+    pub bases: Vec<Base>,
+    /// The folder for workspaces and homes.
+    pub scratch: Scratch,
+    /// The results folder.
+    pub results: PathBuf,
+    /// How process trees are kept together.
+    pub sandbox: Sandbox,
+    /// The flashrig binary.
+    pub shim: PathBuf,
+    /// The operator's environment, and where programs are looked for.
+    pub places: Places,
+    /// What tokens and nonces are made from.
+    pub secret: String,
+    /// Where everything is told.
+    pub bus: Bus,
+    /// The wish to stop.
+    pub stop: Stop,
+    /// Whether workspaces are kept.
+    pub keep: bool,
+    /// Processors.
+    pub cores: Option<u32>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// The sealed record.
+    pub run: Run,
+}
+
+/// A run that could not be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The results folder cannot be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Nothing was recorded.
+    #[error("the run was not recorded")]
+    Nothing,
+}
+
+/// Runs every round and seals the record. A failure of the rig ends the run early and is
+/// recorded as its reason.
+///
+/// # Errors
+/// The record itself cannot be written.
+pub async fn execute(context: &Context, record: Run) -> Result<Done, RunError> {
+    context.bus.fact(What::RunStarted { run: Box::new(record) })?;
+    let failure = rounds(context).await.err();
+    let (state, stopped_because) = match failure {
+        // The cause of a failure that a stop brought about is the stop.
+        _ if context.stop.is_set() => {
+            (RunState::Interrupted, Some("stopped by the user".to_owned()))
+        }
+        Some(error) => (RunState::Failed, Some(format!("{error:#}"))),
+        None => (RunState::Finished, None),
+    };
+    let judged = context
+        .bus
+        .with(|store| store.run().filter(|r| !r.rounds.is_empty()).map(|r| verdict(r, state)));
+    context.bus.fact(What::RunFinished {
+        state,
+        stopped_because,
+        rig_cpu_s: own_cpu(),
+        verdict: judged.map(Box::new),
+    })?;
+    let run = context.bus.with(|store| store.run().cloned()).ok_or(RunError::Nothing)?;
+    Ok(Done { run })
+}
+
+async fn rounds(context: &Context) -> anyhow::Result<()> {
+    if context.plan.cache == CachePolicy::Warm {
+        context.bus.note("warming up: every session once, unscored");
+        arm::run(context, 0, ArmKind::BackToBack).await?;
+    }
+    for round in 1..=context.plan.rounds {
+        let mut arms = Vec::new();
+        for kind in arm_order(round) {
+            if context.stop.is_set() {
+                return Ok(());
+            }
+            arms.push(arm::run(context, round, kind).await?);
+        }
+        if context.stop.is_set() {
+            return Ok(());
+        }
+        let (valid, invalid_reasons) = round_validity(&arms, context.plan.sessions.len());
+        context.bus.fact(What::RoundFinished { round, valid, invalid_reasons })?;
+    }
+    Ok(())
+}
+
+impl Context {
+    /// Paths below `/tmp` that a sandboxed process needs: `root`, and every folder on PATH.
+    pub fn visible(&self, root: &Path) -> Vec<PathBuf> {
+        let path = self.places.operator.get(std::ffi::OsStr::new("PATH"));
+        let toolchains = ["RUSTUP_HOME", "HOME"].iter().filter_map(|name| {
+            let value = self.places.operator.get(std::ffi::OsStr::new(name))?;
+            let folder = PathBuf::from(value);
+            Some(if *name == "HOME" { folder.join(".rustup") } else { folder })
+        });
+        path.iter()
+            .flat_map(std::env::split_paths)
+            .chain([root.to_owned()])
+            .chain(toolchains)
+            .filter(|p| p.is_absolute() && p.exists())
+            .collect()
+    }
+
+    /// The state of the users' own repositories, per session; `None` for fixtures.
+    pub fn source_fingerprints(&self) -> anyhow::Result<Vec<Option<Fingerprint>>> {
+        self.plan
+            .sessions
+            .iter()
+            .map(|s| match &s.task.source {
+                Source::Fixture(_) => Ok(None),
+                Source::Repository { path, .. } => Fingerprint::of(path).map(Some),
+            })
+            .collect()
+    }
+
+    /// What changed in the repository that a session's task was taken from, in words.
+    pub fn escaped(
+        &self,
+        index: usize,
+        before: &[Option<Fingerprint>],
+    ) -> anyhow::Result<Option<String>> {
+        let Source::Repository { path, .. } = &self.plan.sessions[index].task.source else {
+            return Ok(None);
+        };
+        let Some(before) = before.get(index).and_then(Option::as_ref) else { return Ok(None) };
+        let differences = before.differences(&Fingerprint::of(path)?);
+        Ok((!differences.is_empty()).then(|| {
+            format!(
+                "the repository {} itself was changed while the session ran: {}",
+                path.display(),
+                differences.join("; ")
+            )
+        }))
+    }
+}
+
+/// CPU time of this process, user and system.
+fn own_cpu() -> Option<Seconds> {
+    use nix::sys::resource::{UsageWho, getrusage};
+    let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
+    let seconds = |t: nix::sys::time::TimeVal| {
+        use nix::sys::time::TimeValLike;
+        #[expect(clippy::cast_precision_loss, reason = "microseconds of CPU stay below 2^53")]
+        let s = t.num_microseconds() as f64 / 1e6;
+        s
+    };
+    Some(Seconds(seconds(usage.user_time()) + seconds(usage.system_time())))
+}

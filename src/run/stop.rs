@@ -1,0 +1,27 @@
+//! The wish to stop, as everything that waits can see it.
+
+use tokio::sync::watch;
+
+/// Set once, by Ctrl-C or a termination signal.
+#[derive(Clone, Debug)]
+pub struct Stop(watch::Receiver<bool>);
+
+impl Stop {
+    /// The wish, and the means to express it.
+    pub fn new() -> (watch::Sender<bool>, Self) {
+        let (sender, receiver) = watch::channel(false);
+        (sender, Self(receiver))
+    }
+
+    /// Whether it was expressed.
+    pub fn is_set(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits for it; for ever when nobody can express it any more.
+    pub async fn wait(&mut self) {
+        if self.0.wait_for(|set| *set).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
