@@ -106,9 +106,9 @@ pub struct AttemptError {
 pub struct Attempt {
     /// Counts attempts of one session and arm from 1, in order of arrival.
     pub number: u32,
-    /// HTTP method.
+    /// HTTP method; empty when the head could not be read.
     pub method: String,
-    /// Path without query.
+    /// Path without query; empty when the head could not be read.
     pub path: String,
     /// Protocol.
     pub dialect: Dialect,
@@ -148,9 +148,10 @@ pub struct Attempt {
     pub longest_gap_s: Option<Seconds>,
     /// Required fields that the stream lacked, e.g. `message_start.message.usage`.
     pub missing_fields: Vec<String>,
-    /// SHA-256 of the body as the client sent it, hexadecimal, first 16 characters.
-    pub body_hash: String,
-    /// The number of an earlier attempt with the same body.
+    /// SHA-256 of the body as the client sent it, hexadecimal, first 16 characters; `None` when
+    /// there was no body or it was not read whole.
+    pub body_hash: Option<String>,
+    /// The number of the session's first attempt with the same body, when this is not it.
     pub repeats: Option<u32>,
     /// Whether the gateway changed the body (a cold-cache nonce).
     pub body_changed: bool,

@@ -1,0 +1,243 @@
+//! The response body on its way to the client.
+//!
+//! Frames pass unchanged. The body knows how it ended in every case: whole, broken off, silent,
+//! and, because it is then dropped, abandoned by the client. However it ends, the attempt's row is
+//! written here.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::ledger::Recording;
+use super::link::{Lease, Link, describe};
+use super::observe::{Close, Watch};
+use super::reply::Reason;
+use crate::clock::Stamp;
+
+/// Makes hyper break the client's connection off instead of ending the body in good order.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BodyError {
+    /// As the server did.
+    #[error("the server broke the answer off: {0}")]
+    Broken(String),
+    /// Because only this can tell a client that the stream is cut.
+    #[error("the server closed the stream without its end mark")]
+    NoEndMark,
+    /// Because the time limit ran out.
+    #[error("the server sent nothing for {} s, the time limit that was set", .0.as_secs_f64())]
+    Silent(Duration),
+}
+
+/// A response body.
+pub(super) enum GatewayBody {
+    /// The gateway's own answer.
+    Own(Option<Bytes>),
+    /// The server's.
+    Through(Box<Through>),
+}
+
+impl GatewayBody {
+    pub(super) fn own(bytes: Bytes) -> Self {
+        Self::Own(Some(bytes))
+    }
+}
+
+impl Body for GatewayBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match self.get_mut() {
+            Self::Own(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Through(through) => through.poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Own(bytes) => bytes.is_none(),
+            Self::Through(through) => through.inner.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Own(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            Self::Through(through) => through.inner.size_hint(),
+        }
+    }
+}
+
+/// What belongs to an attempt until its response is over.
+struct InFlight {
+    recording: Recording,
+    watch: Watch,
+    lease: Lease,
+}
+
+/// The server's body, watched.
+pub(super) struct Through {
+    inner: Incoming,
+    /// Gone once the attempt's row is written.
+    in_flight: Option<InFlight>,
+    link: Arc<Link>,
+    /// Whether the end of the body can be told from the connection's.
+    framed: bool,
+    limit: Option<Duration>,
+    silence: Option<Pin<Box<Sleep>>>,
+    /// Whether `silence` runs: from the moment that the server was found to have nothing more,
+    /// so that a client which reads slowly is not taken for a silent server.
+    waiting: bool,
+}
+
+impl Through {
+    pub(super) fn new(
+        inner: Incoming,
+        recording: Recording,
+        watch: Watch,
+        lease: Lease,
+        link: Arc<Link>,
+        framed: bool,
+        limit: Option<Duration>,
+    ) -> Self {
+        let in_flight = Some(InFlight {
+            recording,
+            watch,
+            lease,
+        });
+        Self {
+            inner,
+            in_flight,
+            link,
+            framed,
+            limit,
+            silence: None,
+            waiting: false,
+        }
+    }
+
+    fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let Some(in_flight) = &mut self.in_flight else {
+            return Poll::Ready(None);
+        };
+        let mut polled = Pin::new(&mut self.inner).poll_frame(cx);
+        if polled.is_pending() {
+            in_flight.lease.drive(cx);
+            polled = Pin::new(&mut self.inner).poll_frame(cx);
+        }
+        let at = in_flight.lease.last_read();
+        match polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                self.waiting = false;
+                if let Some(data) = frame.data_ref() {
+                    in_flight.pass(data, at);
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(Some(Err(error))) => {
+                let words = describe(&error);
+                self.end(Close::Broken, at, Some(Reason::NoAnswer.error(&words)));
+                Poll::Ready(Some(Err(BodyError::Broken(words))))
+            }
+            Poll::Ready(None) if !self.framed && in_flight.watch.is_unended_stream() => {
+                self.end(Close::Broken, at, None);
+                Poll::Ready(Some(Err(BodyError::NoEndMark)))
+            }
+            Poll::Ready(None) => {
+                self.end(Close::Clean, at, None);
+                Poll::Ready(None)
+            }
+            Poll::Pending => {
+                let Some(limit) = self.limit else {
+                    return Poll::Pending;
+                };
+                ready!(self.poll_silence(limit, cx));
+                let error = BodyError::Silent(limit);
+                self.end(
+                    Close::Silent,
+                    Stamp::now(),
+                    Some(Reason::Silent.error(&error.to_string())),
+                );
+                Poll::Ready(Some(Err(error)))
+            }
+        }
+    }
+
+    /// Ready once the server has been silent for `limit`.
+    fn poll_silence(&mut self, limit: Duration, cx: &mut Context<'_>) -> Poll<()> {
+        let deadline = Instant::now() + limit;
+        let silence = self
+            .silence
+            .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        if !std::mem::replace(&mut self.waiting, true) {
+            silence.as_mut().reset(deadline);
+        }
+        silence.as_mut().poll(cx)
+    }
+
+    fn end(&mut self, close: Close, at: Stamp, fault: Option<crate::records::AttemptError>) {
+        let Some(InFlight {
+            mut recording,
+            mut watch,
+            lease,
+        }) = self.in_flight.take()
+        else {
+            return;
+        };
+        let before = watch.facts.content_events;
+        let end = watch.close(close, at);
+        recording.progress(before, &watch.facts, at);
+        recording.response(&watch.facts, |words| self.link.upstream.redact(words));
+        if recording.attempt.error.is_none() {
+            recording.attempt.error = fault;
+        }
+        recording.finish(end, at);
+        if close == Close::Clean {
+            self.link.give_back(lease);
+        }
+        // Otherwise the lease goes here, and the connection with it.
+    }
+}
+
+impl InFlight {
+    fn pass(&mut self, data: &Bytes, at: Stamp) {
+        let first_byte = self.recording.at(at);
+        self.recording
+            .attempt
+            .clocks
+            .first_byte_s
+            .get_or_insert(first_byte);
+        self.recording.attempt.response_bytes += data.len() as u64;
+        let before = self.watch.facts.content_events;
+        self.watch.bytes(data, at);
+        self.recording.progress(before, &self.watch.facts, at);
+    }
+}
+
+impl Drop for Through {
+    fn drop(&mut self) {
+        let Some(in_flight) = &self.in_flight else {
+            return;
+        };
+        // hyper does not poll a body again once the announced length has passed.
+        if self.inner.is_end_stream() {
+            let at = in_flight.lease.last_read();
+            self.end(Close::Clean, at, None);
+        } else {
+            self.end(Close::ClientLeft, Stamp::now(), None);
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! One request: read its head and body, check it, forward it, hand the response over.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::Method;
+use hyper::body::{Body, Incoming};
+use hyper::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
+use hyper::http::{Request, Response, Version};
+
+use super::body::{GatewayBody, Through};
+use super::headers::{self, Credentials};
+use super::ledger::{Ledger, Recording};
+use super::link::{Lease, Link, LinkError, describe};
+use super::observe::Watch;
+use super::reply::{Reason, reply};
+use super::request::{BodyHash, RequestFacts};
+use super::session::Limits;
+use super::stamped::ReadClock;
+use super::upstream::Secret;
+use super::{nonce, route};
+use crate::clock::Stamp;
+use crate::records::{Dialect, End};
+
+/// What all requests of a session share.
+pub(super) struct Shared {
+    pub(super) link: Arc<Link>,
+    pub(super) ledger: Arc<Ledger>,
+    pub(super) token: Secret,
+    pub(super) limits: Limits,
+    pub(super) nonce: Option<String>,
+}
+
+/// An attempt that the gateway answers itself.
+struct Refusal {
+    reason: Reason,
+    message: String,
+    end: End,
+}
+
+impl Refusal {
+    fn rejected(reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            message: message.into(),
+            end: End::RejectedByGateway,
+        }
+    }
+}
+
+impl From<LinkError> for Refusal {
+    fn from(error: LinkError) -> Self {
+        let (reason, end) = match error {
+            LinkError::Unreachable { .. } => (Reason::Unreachable, End::Unreachable),
+            LinkError::NoAnswer(_) => (Reason::NoAnswer, End::UpstreamError),
+            LinkError::Silent(_) => (Reason::Silent, End::Stalled),
+        };
+        Self {
+            reason,
+            message: error.to_string(),
+            end,
+        }
+    }
+}
+
+/// Serves one request. `clock` tells when the client's socket was last read.
+///
+/// The future may be dropped at any point, when the client leaves: the recording then writes its
+/// row and the connection to the server closes.
+pub(super) async fn serve(
+    shared: Arc<Shared>,
+    request: Request<Incoming>,
+    clock: ReadClock,
+) -> Response<GatewayBody> {
+    let head = clock.last();
+    let dialect = route::dialect(request.method(), request.uri().path());
+    let (method, path) = (request.method().as_str(), request.uri().path());
+    let mut recording = shared.ledger.begin(method, path, dialect, head);
+    match forward(&shared, request, &clock, head, &mut recording).await {
+        Ok((response, lease)) => hand_over(&shared, response, lease, recording),
+        Err(refusal) => {
+            let (response, length) = reply(dialect, refusal.reason, &refusal.message);
+            recording.attempt.status = Some(response.status().as_u16());
+            if recording.attempt.method != Method::HEAD.as_str() {
+                recording.attempt.response_bytes = length;
+            }
+            recording.attempt.error = Some(refusal.reason.error(&refusal.message));
+            recording.finish(refusal.end, Stamp::now());
+            response
+        }
+    }
+}
+
+async fn forward(
+    shared: &Shared,
+    request: Request<Incoming>,
+    clock: &ReadClock,
+    head: Stamp,
+    recording: &mut Recording,
+) -> Result<(Response<Incoming>, Lease), Refusal> {
+    let (mut parts, mut body) = request.into_parts();
+    let dialect = recording.attempt.dialect;
+    let credentials = match check_head(shared, &parts.method, &parts.headers) {
+        Ok(credentials) => credentials,
+        Err(refusal) => {
+            discard(&mut body, shared.limits.body_bytes, recording).await;
+            return Err(refusal);
+        }
+    };
+    if credentials == Credentials::Valid {
+        recording.admitted(head);
+    }
+
+    let announced = parts.headers.contains_key(CONTENT_LENGTH);
+    let (body, hash) = read_body(&mut body, shared.limits.body_bytes, recording).await?;
+    let body_at = clock.last();
+    recording.body_read(body_at, hash, RequestFacts::read(dialect, &body));
+    let body = match shared
+        .nonce
+        .as_deref()
+        .and_then(|nonce| nonce::insert(dialect, &body, nonce))
+    {
+        Some(changed) => {
+            recording.attempt.body_changed = true;
+            changed
+        }
+        None => body,
+    };
+    // A gate would be waited for here.
+    recording.attempt.clocks.permit_s = Some(recording.at(body_at));
+
+    let upstream = &shared.link.upstream;
+    parts.uri = upstream
+        .target(parts.uri.path(), parts.uri.query())
+        .map_err(|error| {
+            Refusal::rejected(
+                Reason::BadRequest,
+                format!("the path cannot be forwarded: {error}"),
+            )
+        })?;
+    parts.version = Version::HTTP_11;
+    let length =
+        (announced || !body.is_empty() || parts.method == Method::POST).then_some(body.len());
+    headers::for_server(
+        &mut parts.headers,
+        upstream,
+        dialect,
+        credentials == Credentials::Valid,
+        length,
+    );
+    let request = Request::from_parts(parts, Full::new(Bytes::from(body)));
+
+    recording.started(Stamp::now());
+    let answer = shared
+        .link
+        .send(request, shared.limits.time_limit, |clocks| {
+            let connected = recording.at(clocks.connected);
+            let sent = recording.at(clocks.sent);
+            recording.attempt.clocks.connected_s = Some(connected);
+            recording.attempt.clocks.sent_s = Some(sent);
+        });
+    let (response, lease) = answer.await?;
+    if response.status().is_informational() {
+        let message = format!(
+            "the server answered {} to a request that asked for no such thing",
+            response.status()
+        );
+        return Err(LinkError::NoAnswer(message).into());
+    }
+    Ok((response, lease))
+}
+
+/// Whether the request may go to the server, by its head.
+fn check_head(
+    shared: &Shared,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<Credentials, Refusal> {
+    if *method == Method::CONNECT {
+        return Err(Refusal::rejected(
+            Reason::NotAProxy,
+            "this is an LLM server's address, not a proxy; set it as base URL instead",
+        ));
+    }
+    if headers.contains_key(CONTENT_LENGTH) && headers.contains_key(TRANSFER_ENCODING) {
+        return Err(Refusal::rejected(
+            Reason::BadRequest,
+            "the request has both content-length and transfer-encoding; send one of them",
+        ));
+    }
+    match headers::check(headers, &shared.token) {
+        Credentials::Valid => Ok(Credentials::Valid),
+        // Some agents try the address out before they send any credentials. That reaches the
+        // server without its key, and a HEAD answer carries nothing.
+        Credentials::Absent if *method == Method::HEAD => Ok(Credentials::Absent),
+        Credentials::Absent => Err(Refusal::rejected(
+            Reason::Unauthorized,
+            "no token; send this session's token as `authorization: Bearer` or `x-api-key`",
+        )),
+        Credentials::Wrong => Err(Refusal::rejected(
+            Reason::Unauthorized,
+            "wrong token; send this session's token as `authorization: Bearer` or `x-api-key`",
+        )),
+    }
+}
+
+/// Reads the body and its hash, which is `None` for an empty one.
+async fn read_body(
+    body: &mut Incoming,
+    limit: u64,
+    recording: &mut Recording,
+) -> Result<(Vec<u8>, Option<String>), Refusal> {
+    let expected = body.size_hint().lower().min(limit).min(1024 * 1024);
+    let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or(0));
+    let mut hash = BodyHash::default();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| body_fault(&error))?;
+        let Some(data) = frame.data_ref() else {
+            continue;
+        };
+        recording.attempt.request_bytes += data.len() as u64;
+        if recording.attempt.request_bytes > limit {
+            drop(bytes);
+            discard(body, limit, recording).await;
+            return Err(Refusal::rejected(
+                Reason::TooLarge,
+                format!("the request's body is above the gateway's limit of {limit} bytes"),
+            ));
+        }
+        hash.update(data);
+        bytes.extend_from_slice(data);
+    }
+    let hash = (!bytes.is_empty()).then(|| hash.finish());
+    Ok((bytes, hash))
+}
+
+fn body_fault(error: &hyper::Error) -> Refusal {
+    let message = format!("the request's body broke off: {}", describe(error));
+    // An end in the middle is the client leaving; anything else is not HTTP.
+    let end = if error.is_incomplete_message() || error.is_closed() || error.is_canceled() {
+        End::ClientAborted
+    } else {
+        End::RejectedByGateway
+    };
+    Refusal {
+        reason: Reason::BadRequest,
+        message,
+        end,
+    }
+}
+
+/// Reads on for at most `limit` bytes without keeping them: a client that is still sending when
+/// its connection closes would never see the answer.
+async fn discard(body: &mut Incoming, limit: u64, recording: &mut Recording) {
+    let mut left = limit;
+    while let Some(Ok(frame)) = body.frame().await {
+        let read = frame.data_ref().map_or(0, |data| data.len() as u64);
+        recording.attempt.request_bytes += read;
+        match left.checked_sub(read) {
+            Some(rest) => left = rest,
+            None => return,
+        }
+    }
+}
+
+/// Turns the server's response into the client's, watched from here on by its body.
+fn hand_over(
+    shared: &Shared,
+    response: Response<Incoming>,
+    lease: Lease,
+    mut recording: Recording,
+) -> Response<GatewayBody> {
+    let (mut parts, body) = response.into_parts();
+    let dialect: Dialect = recording.attempt.dialect;
+    let watch = Watch::new(
+        dialect,
+        recording.attempt.stream,
+        parts.status,
+        &parts.headers,
+    );
+    let chunked = parts.headers.contains_key(TRANSFER_ENCODING);
+    let framed = chunked || parts.headers.contains_key(CONTENT_LENGTH) || body.is_end_stream();
+    if chunked {
+        // Of the two, the coding counts, and it is this hop's own.
+        parts.headers.remove(CONTENT_LENGTH);
+    }
+    headers::strip_hop_by_hop(&mut parts.headers);
+    parts.version = Version::HTTP_11;
+    recording.attempt.clocks.response_head_s = Some(recording.at(lease.last_read()));
+    recording.attempt.status = Some(parts.status.as_u16());
+    let link = Arc::clone(&shared.link);
+    let body = Through::new(
+        body,
+        recording,
+        watch,
+        lease,
+        link,
+        framed,
+        shared.limits.time_limit,
+    );
+    Response::from_parts(parts, GatewayBody::Through(Box::new(body)))
+}

@@ -1,0 +1,268 @@
+//! The rows of a session. Every attempt that began gets exactly one, however it ends: the row is
+//! written when its [`Recording`] is finished, and also when it is merely dropped.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+use super::events::{Activity, GatewayEvent, Observer};
+use super::observe::Facts;
+use super::request::RequestFacts;
+use super::route;
+use crate::clock::{Origin, Seconds, Stamp};
+use crate::records::{Attempt, AttemptError, Clocks, Dialect, End};
+
+/// Rows, activity and listener of one session.
+pub(super) struct Ledger {
+    origin: Origin,
+    observer: Box<dyn Observer>,
+    activity: watch::Sender<Activity>,
+    closing: AtomicBool,
+    rows: Mutex<Rows>,
+}
+
+#[derive(Default)]
+struct Rows {
+    last_number: u32,
+    /// The first attempt with each body.
+    bodies: HashMap<String, u32>,
+    done: Vec<Attempt>,
+}
+
+impl Ledger {
+    pub(super) fn new(origin: Origin, observer: Box<dyn Observer>) -> Arc<Self> {
+        let activity = Activity {
+            in_flight: 0,
+            attempts: 0,
+            last_change: Stamp::now(),
+            first_request: None,
+            first_generation: None,
+        };
+        Arc::new(Self {
+            origin,
+            observer,
+            activity: watch::Sender::new(activity),
+            closing: AtomicBool::new(false),
+            rows: Mutex::default(),
+        })
+    }
+
+    fn rows(&self) -> MutexGuard<'_, Rows> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn activity(&self) -> watch::Receiver<Activity> {
+        self.activity.subscribe()
+    }
+
+    /// Attempts that end from now on were cut off by the session's closing.
+    pub(super) fn start_closing(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes the rows, in order of arrival, with roles settled.
+    pub(super) fn take(&self) -> Vec<Attempt> {
+        let mut rows = std::mem::take(&mut self.rows().done);
+        rows.sort_by_key(|attempt| attempt.number);
+        route::settle_roles(&mut rows);
+        rows
+    }
+
+    /// Opens the row of an attempt whose head was read at `head`.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        method: &str,
+        path: &str,
+        dialect: Dialect,
+        head: Stamp,
+    ) -> Recording {
+        let number = {
+            let mut rows = self.rows();
+            rows.last_number += 1;
+            rows.last_number
+        };
+        self.activity.send_modify(|activity| {
+            activity.in_flight += 1;
+            activity.attempts += 1;
+            activity.last_change = Stamp::now();
+        });
+        let attempt = Attempt {
+            number,
+            method: method.to_owned(),
+            path: path.to_owned(),
+            dialect,
+            role: route::role(dialect, None),
+            model: None,
+            stream: false,
+            tools: None,
+            messages: None,
+            max_tokens: None,
+            status: None,
+            end: End::ClientAborted,
+            error: None,
+            stop_reason: None,
+            request_bytes: 0,
+            response_bytes: 0,
+            input_tokens: None,
+            cached_tokens: None,
+            output_tokens: None,
+            content_events: 0,
+            longest_gap_s: None,
+            missing_fields: Vec::new(),
+            body_hash: None,
+            repeats: None,
+            body_changed: false,
+            clocks: Clocks {
+                head_s: self.origin.at(head),
+                ..Clocks::default()
+            },
+        };
+        Recording {
+            ledger: Arc::clone(self),
+            attempt,
+            finished: false,
+        }
+    }
+}
+
+/// The row of an attempt in flight.
+pub(super) struct Recording {
+    ledger: Arc<Ledger>,
+    /// The row so far; whoever handles the attempt fills it in.
+    pub(super) attempt: Attempt,
+    finished: bool,
+}
+
+impl Recording {
+    /// `stamp` as rows store it.
+    pub(super) fn at(&self, stamp: Stamp) -> Seconds {
+        self.ledger.origin.at(stamp)
+    }
+
+    /// The request carries the session's token.
+    pub(super) fn admitted(&self, head: Stamp) {
+        let generates = route::generates(self.attempt.dialect);
+        self.ledger.activity.send_if_modified(|activity| {
+            let before = *activity;
+            activity.first_request.get_or_insert(head);
+            if generates {
+                activity.first_generation.get_or_insert(head);
+            }
+            *activity != before
+        });
+    }
+
+    /// The request's body was read whole at `at`.
+    pub(super) fn body_read(&mut self, at: Stamp, hash: Option<String>, facts: RequestFacts) {
+        let attempt = &mut self.attempt;
+        attempt.clocks.body_s = Some(self.ledger.origin.at(at));
+        attempt.role = route::role(attempt.dialect, facts.tools);
+        attempt.model = facts.model;
+        attempt.stream = facts.stream;
+        attempt.tools = facts.tools;
+        attempt.messages = facts.messages;
+        attempt.max_tokens = facts.max_tokens;
+        if let Some(hash) = &hash {
+            let first = *self
+                .ledger
+                .rows()
+                .bodies
+                .entry(hash.clone())
+                .or_insert(attempt.number);
+            attempt.repeats = (first != attempt.number).then_some(first);
+        }
+        attempt.body_hash = hash;
+    }
+
+    /// Tells the listener that the request goes to the server.
+    pub(super) fn started(&self, at: Stamp) {
+        self.ledger.observer.event(GatewayEvent::Started {
+            number: self.attempt.number,
+            method: self.attempt.method.clone(),
+            path: self.attempt.path.clone(),
+            dialect: self.attempt.dialect,
+            role: self.attempt.role,
+            at,
+        });
+    }
+
+    /// Tells the listener what a read brought, given the content events known `before` it.
+    pub(super) fn progress(&self, before: u64, facts: &Facts, at: Stamp) {
+        if facts.content_events == before {
+            return;
+        }
+        let number = self.attempt.number;
+        if before == 0 {
+            self.ledger
+                .observer
+                .event(GatewayEvent::FirstToken { number, at });
+        }
+        let content_events = facts.content_events;
+        self.ledger.observer.event(GatewayEvent::Content {
+            number,
+            content_events,
+            at,
+        });
+    }
+
+    /// Writes what the response said into the row.
+    pub(super) fn response(&mut self, facts: &Facts, redact: impl FnOnce(String) -> String) {
+        let origin = &self.ledger.origin;
+        let attempt = &mut self.attempt;
+        attempt.clocks.first_token_s = facts.first_token.map(|at| origin.at(at));
+        attempt.clocks.first_text_s = facts.first_text.map(|at| origin.at(at));
+        attempt.clocks.last_token_s = facts.last_token.map(|at| origin.at(at));
+        attempt.content_events = facts.content_events;
+        attempt.longest_gap_s = facts.longest_gap.map(Seconds::from);
+        attempt.input_tokens = facts.input_tokens;
+        attempt.cached_tokens = facts.cached_tokens;
+        attempt.output_tokens = facts.output_tokens;
+        attempt.stop_reason.clone_from(&facts.stop_reason);
+        attempt.missing_fields.clone_from(&facts.missing_fields);
+        if let Some(error) = &facts.error {
+            attempt.error = Some(AttemptError {
+                message: redact(error.message.clone()),
+                ..error.clone()
+            });
+        }
+    }
+
+    /// Closes the row.
+    pub(super) fn finish(mut self, end: End, at: Stamp) {
+        self.settle(end, at);
+    }
+
+    fn settle(&mut self, end: End, at: Stamp) {
+        if std::mem::replace(&mut self.finished, true) {
+            return;
+        }
+        self.attempt.end = end;
+        self.attempt.clocks.end_s = self.at(at);
+        let closing = self.ledger.closing.load(Ordering::Relaxed);
+        if end == End::ClientAborted && closing && self.attempt.error.is_none() {
+            self.attempt.error = Some(AttemptError {
+                kind: Some("session_closed".to_owned()),
+                message: "the session was closed while this request was in flight".to_owned(),
+                field: None,
+            });
+        }
+        let attempt = self.attempt.clone();
+        self.ledger.rows().done.push(attempt.clone());
+        // Before the count goes down, so that who sees nothing in flight has heard of every end.
+        self.ledger
+            .observer
+            .event(GatewayEvent::Finished(Box::new(attempt)));
+        self.ledger.activity.send_modify(|activity| {
+            activity.in_flight = activity.in_flight.saturating_sub(1);
+            activity.last_change = Stamp::now();
+        });
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        self.settle(End::ClientAborted, Stamp::now());
+    }
+}

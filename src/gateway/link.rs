@@ -1,0 +1,269 @@
+//! Connections from one session to the server.
+//!
+//! A connection is driven by whoever holds its [`Lease`], not by a task of its own: that saves a
+//! hop between tasks on the way of every event, and it means that dropping the lease closes the
+//! connection at once, which is how the server learns that the client left.
+//!
+//! No time limit applies here but the one that is passed in.
+
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{Builder, Connection, SendRequest};
+use hyper::http::{Request, Response};
+use nix::errno::Errno;
+use nix::sys::socket::{MsgFlags, recv};
+use tokio::net::TcpStream;
+
+use super::stamped::{ReadClock, StampedStream};
+use super::upstream::Upstream;
+use crate::clock::Stamp;
+
+/// How long a connection may lie idle and still be used again. Short, because some servers close
+/// idle connections after two seconds and a request must not meet that moment, and because others
+/// keep a thread waiting for each.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// Idle connections kept.
+const KEPT: usize = 32;
+
+/// Why there is no response head.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LinkError {
+    /// No connection.
+    #[error("cannot connect to the server at {to}: {source}; check that it runs and listens there")]
+    Unreachable {
+        /// Host and port.
+        to: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The connection broke, or what came over it is not HTTP.
+    #[error("the server gave no HTTP answer: {0}")]
+    NoAnswer(String),
+    /// Nothing came within the time limit.
+    #[error("the server sent nothing for {} s, the time limit that was set", .0.as_secs_f64())]
+    Silent(Duration),
+}
+
+/// When a request got how far.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SendClocks {
+    pub(super) connected: Stamp,
+    pub(super) sent: Stamp,
+}
+
+/// The way to the server.
+pub(super) struct Link {
+    pub(super) upstream: Upstream,
+    idle: Mutex<Vec<(Instant, Lease)>>,
+}
+
+impl Link {
+    pub(super) fn new(upstream: Upstream) -> Arc<Self> {
+        Arc::new(Self {
+            upstream,
+            idle: Mutex::default(),
+        })
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<(Instant, Lease)>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends `request` and waits for the response head. `on_sent` hears of each step, also when
+    /// no answer comes.
+    ///
+    /// A connection that was used before and turns out to be dead before a byte of this request
+    /// was written is replaced by a fresh one, once. Nothing else is ever tried again.
+    pub(super) async fn send(
+        &self,
+        mut request: Request<Full<Bytes>>,
+        limit: Option<Duration>,
+        mut on_sent: impl FnMut(SendClocks),
+    ) -> Result<(Response<Incoming>, Lease), LinkError> {
+        let mut reused = self.take_idle();
+        loop {
+            let fresh = reused.is_none();
+            let mut lease = match reused.take() {
+                Some(lease) => lease,
+                None => self.dial(limit).await?,
+            };
+            let connected = Stamp::now();
+            on_sent(SendClocks {
+                connected,
+                sent: Stamp::now(),
+            });
+            let answer = match within(limit, lease.exchange(request)).await {
+                Ok(answer) => answer,
+                Err(limit) => return Err(LinkError::Silent(limit)),
+            };
+            match answer {
+                Ok(response) => return Ok((response, lease)),
+                Err(mut failure) => match failure.take_message() {
+                    Some(unsent) if !fresh => request = unsent,
+                    _ => return Err(LinkError::NoAnswer(describe(failure.error()))),
+                },
+            }
+        }
+    }
+
+    async fn dial(&self, limit: Option<Duration>) -> Result<Lease, LinkError> {
+        let (host, port) = self.upstream.host_and_port();
+        let unreachable = |source| LinkError::Unreachable {
+            to: format!("{host}:{port}"),
+            source,
+        };
+        let stream = within(limit, TcpStream::connect((host, port)))
+            .await
+            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+            .map_err(unreachable)?;
+        stream.set_nodelay(true).map_err(unreachable)?;
+        let fd = stream.as_raw_fd();
+        let (stream, clock) = StampedStream::new(stream);
+        let (sender, connection) = Builder::new()
+            .preserve_header_case(true)
+            .max_headers(256)
+            .handshake(stream)
+            .await
+            .map_err(|error| LinkError::NoAnswer(describe(&error)))?;
+        Ok(Lease {
+            sender,
+            connection: Some(Box::pin(connection)),
+            clock,
+            fd,
+        })
+    }
+
+    fn take_idle(&self) -> Option<Lease> {
+        let mut idle = self.idle();
+        while let Some((since, mut lease)) = idle.pop() {
+            if since.elapsed() < IDLE && lease.is_usable() {
+                return Some(lease);
+            }
+        }
+        None
+    }
+
+    /// Takes a lease back whose response is over, for the next request if it is fit for one.
+    pub(super) fn give_back(self: &Arc<Self>, mut lease: Lease) {
+        // Without a runtime there is nobody to close it in time.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        if !lease.is_usable() {
+            return;
+        }
+        {
+            let mut idle = self.idle();
+            if idle.len() >= KEPT {
+                return;
+            }
+            idle.push((Instant::now(), lease));
+        }
+        let link = Arc::downgrade(self);
+        runtime.spawn(async move {
+            tokio::time::sleep(IDLE).await;
+            if let Some(link) = link.upgrade() {
+                link.idle().retain(|(since, _)| since.elapsed() < IDLE);
+            }
+        });
+    }
+}
+
+/// A connection to the server, held for one exchange.
+pub(super) struct Lease {
+    sender: SendRequest<Full<Bytes>>,
+    /// Gone once it has ended.
+    connection: Option<Pin<Box<Driver>>>,
+    clock: ReadClock,
+    /// Of the connection's socket; only looked at while the connection is there.
+    fd: RawFd,
+}
+
+type Driver = Connection<StampedStream, Full<Bytes>>;
+type Failure = hyper::client::conn::TrySendError<Request<Full<Bytes>>>;
+
+impl Lease {
+    /// When the connection was last read.
+    pub(super) fn last_read(&self) -> Stamp {
+        self.clock.last()
+    }
+
+    /// Moves bytes between socket and response. To be called whenever the response is pending.
+    pub(super) fn drive(&mut self, cx: &mut Context<'_>) {
+        if let Some(connection) = &mut self.connection
+            && connection.as_mut().poll(cx).is_ready()
+        {
+            // How it ended is told through the response.
+            self.connection = None;
+        }
+    }
+
+    async fn exchange(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, Failure> {
+        let mut answer = pin!(self.sender.try_send_request(request));
+        let connection = &mut self.connection;
+        poll_fn(|cx| {
+            if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
+                return Poll::Ready(answer);
+            }
+            if let Some(driven) = connection
+                && driven.as_mut().poll(cx).is_ready()
+            {
+                *connection = None;
+            }
+            answer.as_mut().poll(cx)
+        })
+        .await
+    }
+
+    /// Whether another request can go over this connection: idle, open, nothing left to read.
+    fn is_usable(&mut self) -> bool {
+        // Lets the connection notice that its response is over.
+        self.drive(&mut Context::from_waker(Waker::noop()));
+        if self.connection.is_none() || !self.sender.is_ready() {
+            return false;
+        }
+        // Asks the socket itself: the runtime may not have heard yet that the server hung up.
+        let mut byte = [0];
+        recv(
+            self.fd,
+            &mut byte,
+            MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT,
+        ) == Err(Errno::EAGAIN)
+    }
+}
+
+/// Waits for `work`, no longer than `limit`, which is given back when it ran out.
+async fn within<T>(limit: Option<Duration>, work: impl Future<Output = T>) -> Result<T, Duration> {
+    match limit {
+        Some(limit) => tokio::time::timeout(limit, work).await.map_err(|_| limit),
+        None => Ok(work.await),
+    }
+}
+
+/// An error with its causes.
+pub(super) fn describe(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let words = error.to_string();
+        if !text.contains(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        cause = error.source();
+    }
+    text
+}

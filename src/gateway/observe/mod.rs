@@ -1,0 +1,267 @@
+//! What a response says, read beside the stream and never in its way: the bytes go on unchanged
+//! whatever is found here, and whatever cannot be understood is unknown.
+
+mod anthropic;
+mod error;
+mod facts;
+mod openai_chat;
+mod openai_responses;
+mod sse;
+
+use hyper::StatusCode;
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
+use serde_json::Value;
+
+pub(super) use facts::{Content, Facts};
+
+use super::route::generates;
+use crate::clock::Stamp;
+use crate::records::{Dialect, End};
+use sse::{Parser, SseEvent};
+
+/// Bytes kept of an error answer, to be read for its words.
+const ERROR_BYTES: usize = 64 * 1024;
+
+/// Bytes kept of a plain answer, to be read for its usage. A longer one passes unread.
+const PLAIN_BYTES: usize = 16 * 1024 * 1024;
+
+/// How an HTTP body came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Close {
+    /// Whole, as its framing has it.
+    Clean,
+    /// Broken off, or not as its framing has it.
+    Broken,
+    /// The server was silent for longer than the time limit.
+    Silent,
+    /// The client left.
+    ClientLeft,
+}
+
+/// Watches one response body.
+pub(super) struct Watch {
+    status: StatusCode,
+    reader: Reader,
+    /// What was found so far.
+    pub(super) facts: Facts,
+}
+
+enum Reader {
+    /// Nothing to read: no dialect's answer, or compressed.
+    Blind,
+    /// An answer with an error status.
+    Error { body: Vec<u8>, encoded: bool },
+    /// A generation's plain answer.
+    Plain {
+        dialect: Dialect,
+        body: Vec<u8>,
+        over: bool,
+        first: Option<Stamp>,
+    },
+    /// A generation's stream.
+    Stream {
+        parser: Parser,
+        dialect: StreamDialect,
+    },
+}
+
+enum StreamDialect {
+    Anthropic(anthropic::Stream),
+    Chat(openai_chat::Stream),
+    Responses,
+}
+
+impl Watch {
+    /// Chooses how to read the body that follows this response head. `asked_for_stream` decides
+    /// where the content type does not.
+    pub(super) fn new(
+        dialect: Dialect,
+        asked_for_stream: bool,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> Self {
+        let encoded = headers
+            .get(CONTENT_ENCODING)
+            .is_some_and(|value| value != "identity");
+        let content_type = headers
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        let reader = if status.is_client_error() || status.is_server_error() {
+            Reader::Error {
+                body: Vec::new(),
+                encoded,
+            }
+        } else if encoded || !generates(dialect) {
+            Reader::Blind
+        } else if content_type.starts_with("text/event-stream")
+            || (asked_for_stream && !content_type.starts_with("application/json"))
+        {
+            let dialect = match dialect {
+                Dialect::AnthropicMessages => {
+                    StreamDialect::Anthropic(anthropic::Stream::default())
+                }
+                Dialect::OpenaiResponses => StreamDialect::Responses,
+                _ => StreamDialect::Chat(openai_chat::Stream::default()),
+            };
+            Reader::Stream {
+                parser: Parser::default(),
+                dialect,
+            }
+        } else {
+            Reader::Plain {
+                dialect,
+                body: Vec::new(),
+                over: false,
+                first: None,
+            }
+        };
+        Self {
+            status,
+            reader,
+            facts: Facts::default(),
+        }
+    }
+
+    /// Whether this is a stream whose end mark (or error) has not come.
+    pub(super) fn is_unended_stream(&self) -> bool {
+        matches!(self.reader, Reader::Stream { .. })
+            && !self.facts.ended
+            && self.facts.error.is_none()
+    }
+
+    /// Takes bytes that were read from the server's socket at `at`.
+    pub(super) fn bytes(&mut self, bytes: &[u8], at: Stamp) {
+        let facts = &mut self.facts;
+        match &mut self.reader {
+            Reader::Blind => {}
+            Reader::Error { body, .. } => keep(body, bytes, ERROR_BYTES),
+            Reader::Plain {
+                body, over, first, ..
+            } => {
+                first.get_or_insert(at);
+                *over |= body.len() + bytes.len() > PLAIN_BYTES;
+                if *over {
+                    *body = Vec::new();
+                } else {
+                    body.extend_from_slice(bytes);
+                }
+            }
+            Reader::Stream { parser, dialect } => {
+                parser.feed(bytes, &mut |event| dialect.event(&event, at, facts))
+            }
+        }
+    }
+
+    /// Reads what is left to read, once the body is over, and says how the attempt ended.
+    pub(super) fn close(&mut self, close: Close, at: Stamp) -> End {
+        let facts = &mut self.facts;
+        let is_stream = matches!(self.reader, Reader::Stream { .. });
+        match &mut self.reader {
+            Reader::Blind => {}
+            Reader::Error { encoded: true, .. } => {
+                let words = format!(
+                    "status {}; the answer's words are compressed and were not read",
+                    self.status
+                );
+                facts.error = Some(error::plain_text(words.as_bytes(), None));
+            }
+            Reader::Error { body, .. } => facts.error = Some(error::from_answer(body, self.status)),
+            Reader::Plain {
+                dialect,
+                body,
+                over: false,
+                first,
+            } if close == Close::Clean => {
+                plain(*dialect, body, first.unwrap_or(at), facts);
+            }
+            Reader::Plain { .. } => {}
+            Reader::Stream { parser, dialect } => {
+                parser.finish(&mut |event| dialect.event(&event, at, facts));
+            }
+        }
+        facts.settle();
+        if self.status.is_client_error() || self.status.is_server_error() {
+            // The status said it all; many clients hang up without reading the words.
+            return end_of_status(self.status);
+        }
+        if facts.error.is_some() {
+            return End::ErrorInStream;
+        }
+        match (close, is_stream, facts.ended) {
+            // A client may hang up as soon as it has seen the end mark, a server too.
+            (_, true, true) => End::Complete,
+            (Close::ClientLeft, ..) => End::ClientAborted,
+            (Close::Silent, ..) => End::Stalled,
+            (Close::Broken, ..) | (Close::Clean, true, false) => End::Truncated,
+            (Close::Clean, false, _) => End::Complete,
+        }
+    }
+}
+
+/// How an attempt ended whose answer has this status and came whole.
+fn end_of_status(status: StatusCode) -> End {
+    match status.as_u16() {
+        429 | 503 | 529 => End::Overloaded,
+        400..=499 => End::Refused,
+        500.. => End::UpstreamError,
+        _ => End::Complete,
+    }
+}
+
+fn keep(kept: &mut Vec<u8>, bytes: &[u8], limit: usize) {
+    let room = limit.saturating_sub(kept.len()).min(bytes.len());
+    kept.extend_from_slice(&bytes[..room]);
+}
+
+fn plain(dialect: Dialect, body: &[u8], at: Stamp, facts: &mut Facts) {
+    let Ok(answer) = serde_json::from_slice::<Value>(body) else {
+        facts.missing("(the answer is not JSON)");
+        return;
+    };
+    if let Some(error) = error::in_object(&answer) {
+        facts.error = Some(error);
+        return;
+    }
+    match dialect {
+        Dialect::AnthropicMessages => anthropic::plain(&answer, at, facts),
+        Dialect::OpenaiResponses => openai_responses::plain(&answer, at, facts),
+        _ => openai_chat::plain(&answer, at, facts),
+    }
+}
+
+impl StreamDialect {
+    fn event(&mut self, event: &SseEvent<'_>, at: Stamp, facts: &mut Facts) {
+        if event.oversize {
+            // Too long to be read. Only generated content grows that long.
+            facts.content(at, Content::Hidden);
+            return;
+        }
+        if event.data.trim_ascii() == b"[DONE]" {
+            facts.ended |= matches!(self, Self::Chat(_));
+            return;
+        }
+        let Ok(frame) = serde_json::from_slice::<Value>(event.data) else {
+            if event.name == b"error" {
+                facts.error = Some(error::plain_text(event.data, None));
+            } else if !event.data.is_empty() {
+                facts.missing("(a frame is not JSON)");
+            }
+            return;
+        };
+        match self {
+            Self::Anthropic(stream) => stream.frame(&frame, at, facts),
+            Self::Chat(stream) => stream.frame(&frame, at, facts),
+            Self::Responses => openai_responses::frame(&frame, at, facts),
+        }
+    }
+}
+
+/// Text at `key`, when it is a string that is not empty.
+fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
+    value
+        .get(key)
+        .and_then(Value::as_str)
+        .filter(|text| !text.is_empty())
+}

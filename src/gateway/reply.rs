@@ -1,0 +1,122 @@
+//! The gateway's own answers, in the form the client's dialect gives to errors, so that agents
+//! show the words instead of failing to read them.
+
+use bytes::Bytes;
+use hyper::StatusCode;
+use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
+use hyper::http::Response;
+use serde_json::json;
+
+use super::body::GatewayBody;
+use crate::records::{AttemptError, Dialect};
+
+/// Why the gateway answers in the server's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// The client did not present the session's token.
+    Unauthorized,
+    /// The request is not proper HTTP.
+    BadRequest,
+    /// A method that only proxies understand.
+    NotAProxy,
+    /// The body is above the limit.
+    TooLarge,
+    /// No connection to the server.
+    Unreachable,
+    /// The connection gave no answer.
+    NoAnswer,
+    /// The server was silent for longer than the time limit.
+    Silent,
+}
+
+impl Reason {
+    pub(super) fn status(self) -> StatusCode {
+        match self {
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::BadRequest => StatusCode::BAD_REQUEST,
+            Self::NotAProxy => StatusCode::METHOD_NOT_ALLOWED,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Unreachable | Self::NoAnswer => StatusCode::BAD_GATEWAY,
+            Self::Silent => StatusCode::GATEWAY_TIMEOUT,
+        }
+    }
+
+    fn anthropic_type(self) -> &'static str {
+        match self {
+            Self::Unauthorized => "authentication_error",
+            Self::BadRequest | Self::NotAProxy => "invalid_request_error",
+            Self::TooLarge => "request_too_large",
+            Self::Unreachable | Self::NoAnswer => "api_error",
+            Self::Silent => "timeout_error",
+        }
+    }
+
+    fn openai_type(self) -> &'static str {
+        match self {
+            Self::Unauthorized | Self::BadRequest | Self::NotAProxy | Self::TooLarge => {
+                "invalid_request_error"
+            }
+            Self::Unreachable | Self::NoAnswer | Self::Silent => "server_error",
+        }
+    }
+
+    /// The kind under which the attempt's record files the fault.
+    pub(super) fn code(self) -> &'static str {
+        match self {
+            Self::Unauthorized => "invalid_api_key",
+            Self::BadRequest => "malformed_request",
+            Self::NotAProxy => "not_a_proxy",
+            Self::TooLarge => "request_too_large",
+            Self::Unreachable => "server_unreachable",
+            Self::NoAnswer => "no_http_answer",
+            Self::Silent => "time_limit",
+        }
+    }
+
+    /// The fault as the attempt's record has it.
+    pub(super) fn error(self, message: &str) -> AttemptError {
+        AttemptError {
+            kind: Some(self.code().to_owned()),
+            message: message.to_owned(),
+            field: None,
+        }
+    }
+}
+
+/// The answer and its body's length in bytes.
+pub(super) fn reply(
+    dialect: Dialect,
+    reason: Reason,
+    message: &str,
+) -> (Response<GatewayBody>, u64) {
+    let body = match dialect {
+        Dialect::AnthropicMessages | Dialect::AnthropicCountTokens => json!({
+            "type": "error",
+            "error": {"type": reason.anthropic_type(), "message": message},
+        }),
+        Dialect::OpenaiChat | Dialect::OpenaiResponses | Dialect::Models | Dialect::Other => {
+            json!({
+                "error": {
+                    "message": message,
+                    "type": reason.openai_type(),
+                    "param": null,
+                    "code": reason.code(),
+                },
+            })
+        }
+    };
+    let bytes = Bytes::from(body.to_string());
+    let length = bytes.len() as u64;
+    let mut response = Response::new(GatewayBody::own(bytes));
+    *response.status_mut() = reason.status();
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if matches!(reason, Reason::TooLarge | Reason::BadRequest) {
+        // The rest of the request may never be read, so the connection cannot be used again.
+        response
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    (response, length)
+}

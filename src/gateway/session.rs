@@ -1,0 +1,243 @@
+//! A session's listener: its own port on loopback, its own token, its own rows.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{oneshot, watch};
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::events::{Activity, Observer};
+use super::exchange::{self, Shared};
+use super::ledger::Ledger;
+use super::link::{Link, describe};
+use super::reply::Reason;
+use super::stamped::StampedStream;
+use super::upstream::{Secret, Upstream};
+use crate::clock::{Origin, Stamp};
+use crate::records::{Attempt, Dialect, End};
+
+/// Bounds of what a session takes.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The largest request body, in bytes; larger ones are answered 413.
+    pub body_bytes: u64,
+    /// The largest request head, in bytes; larger ones are answered 431.
+    pub head_bytes: usize,
+    /// How long the server may be silent: while connecting, before the response head, and between
+    /// two reads of the body. `None`, the default, is no limit, and there is no other.
+    pub time_limit: Option<Duration>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 64 * 1024 * 1024,
+            head_bytes: 64 * 1024,
+            time_limit: None,
+        }
+    }
+}
+
+/// What a session needs to listen.
+#[derive(Clone, Debug)]
+pub struct ListenConfig {
+    /// Names the session in log lines.
+    pub label: String,
+    /// What clients must present, as `Authorization: Bearer` or `x-api-key`.
+    pub token: Secret,
+    /// Where requests go.
+    pub upstream: Upstream,
+    /// Bounds.
+    pub limits: Limits,
+    /// When given, a line with it is put at the very start of every prompt.
+    pub nonce: Option<String>,
+    /// What stored instants count from.
+    pub origin: Origin,
+}
+
+/// Why a session cannot listen.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// No port to be had.
+    #[error("session {label}: cannot listen on 127.0.0.1: {source}")]
+    Bind {
+        /// The session's label.
+        label: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// Anybody on the machine could use the session.
+    #[error("session {label}: the token is empty; give it one that cannot be guessed")]
+    EmptyToken {
+        /// The session's label.
+        label: String,
+    },
+}
+
+/// Opens sessions.
+#[derive(Debug)]
+pub struct Session;
+
+impl Session {
+    /// Listens on a free loopback port. Must be called within a tokio runtime.
+    pub async fn open(
+        config: ListenConfig,
+        observer: impl Observer,
+    ) -> Result<GatewaySession, OpenError> {
+        let ListenConfig {
+            label,
+            token,
+            upstream,
+            limits,
+            nonce,
+            origin,
+        } = config;
+        if token.expose().is_empty() {
+            return Err(OpenError::EmptyToken { label });
+        }
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+        let bound = listener.and_then(|listener| Ok((listener.local_addr()?, listener)));
+        let (addr, listener) = match bound {
+            Ok(bound) => bound,
+            Err(source) => return Err(OpenError::Bind { label, source }),
+        };
+        let ledger = Ledger::new(origin, Box::new(observer));
+        let activity = ledger.activity();
+        let shared = Shared {
+            link: Link::new(upstream),
+            ledger: Arc::clone(&ledger),
+            token,
+            limits,
+            nonce,
+        };
+        let (stop, stopped) = oneshot::channel();
+        let listening = tokio::spawn(listen(listener, Arc::new(shared), label, stopped));
+        Ok(GatewaySession {
+            addr,
+            ledger,
+            activity,
+            stop,
+            listening: Listening(listening),
+        })
+    }
+}
+
+/// A session that listens. Dropping it stops it; its rows are then lost.
+pub struct GatewaySession {
+    addr: SocketAddr,
+    ledger: Arc<Ledger>,
+    activity: watch::Receiver<Activity>,
+    stop: oneshot::Sender<()>,
+    listening: Listening,
+}
+
+impl GatewaySession {
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// The address to give to clients, without `/v1` and without a slash at its end.
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.addr)
+    }
+
+    /// What it is doing.
+    pub fn activity(&self) -> Activity {
+        *self.activity.borrow()
+    }
+
+    /// Follows what it is doing; `changed()` waits for the next begin or end of an attempt.
+    pub fn watch(&self) -> watch::Receiver<Activity> {
+        self.activity.clone()
+    }
+
+    /// Stops listening, cuts off what is in flight, and gives back a row for every attempt, in
+    /// order of arrival and with roles settled.
+    pub async fn close(self) -> Vec<Attempt> {
+        let Self {
+            ledger,
+            stop,
+            mut listening,
+            ..
+        } = self;
+        ledger.start_closing();
+        // An error means that the listening task is over already.
+        let _ = stop.send(());
+        let _ = (&mut listening.0).await;
+        ledger.take()
+    }
+}
+
+/// The listening task, which must not outlive its session.
+struct Listening(JoinHandle<()>);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Accepts until told to stop; when this ends, no connection is left.
+async fn listen(
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    label: String,
+    mut stopped: oneshot::Receiver<()>,
+) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            _ = &mut stopped => break,
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    connections.spawn(connection(stream, Arc::clone(&shared)));
+                }
+                Err(error) => {
+                    tracing::warn!(session = label, %error, "cannot accept a connection");
+                    // Most often no descriptor is free; trying again at once would only spin.
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    connections.shutdown().await;
+}
+
+async fn connection(stream: TcpStream, shared: Arc<Shared>) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "cannot set TCP_NODELAY");
+    }
+    let (stream, clock) = StampedStream::new(stream);
+    let ledger = Arc::clone(&shared.ledger);
+    let reads = clock.clone();
+    let head_bytes = shared.limits.head_bytes;
+    let service = service_fn(move |request| {
+        let serving = exchange::serve(Arc::clone(&shared), request, clock.clone());
+        async move { Ok::<_, Infallible>(serving.await) }
+    });
+    let served = http1::Builder::new()
+        .preserve_header_case(true)
+        .auto_date_header(false)
+        .max_headers(256)
+        .max_header_size(head_bytes)
+        .serve_connection(stream, service)
+        .await;
+    // hyper answers what it cannot read by itself; the row is written here.
+    if let Err(error) = served
+        && error.is_parse()
+    {
+        let mut recording = ledger.begin("", "", Dialect::Other, reads.last());
+        recording.attempt.status = Some(if error.is_parse_too_large() { 431 } else { 400 });
+        recording.attempt.error = Some(Reason::BadRequest.error(&describe(&error)));
+        recording.finish(End::RejectedByGateway, Stamp::now());
+    }
+}
