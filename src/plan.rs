@@ -23,7 +23,10 @@ pub struct Agent {
 impl Agent {
     /// Name and version, as recorded.
     pub fn id(&self) -> AgentId {
-        AgentId { name: self.profile.name.clone(), version: self.version.clone() }
+        AgentId {
+            name: self.profile.name.clone(),
+            version: self.version.clone(),
+        }
     }
 }
 
@@ -73,9 +76,20 @@ impl Plan {
                 format!("{}-{}", task.name, before + 1)
             };
             let time_limit = time_limit.unwrap_or(task.time_limit);
-            sessions.push(SessionPlan { id, index, task, agent, time_limit });
+            sessions.push(SessionPlan {
+                id,
+                index,
+                task,
+                agent,
+                time_limit,
+            });
         }
-        Self { sessions, rounds, cache, thresholds }
+        Self {
+            sessions,
+            rounds,
+            cache,
+            thresholds,
+        }
     }
 
     /// The sessions as recorded.

@@ -66,7 +66,9 @@ pub struct Places {
 
 impl Places {
     fn path_var(&self) -> &OsStr {
-        self.operator.get(OsStr::new("PATH")).map_or(OsStr::new(""), OsString::as_os_str)
+        self.operator
+            .get(OsStr::new("PATH"))
+            .map_or(OsStr::new(""), OsString::as_os_str)
     }
 
     /// Looks a program up on PATH.
@@ -98,15 +100,26 @@ pub fn find(
     if let Some(program) = found {
         let real = program.canonicalize().unwrap_or_else(|_| program.clone());
         let root = real.parent().unwrap_or(Path::new("/")).to_owned();
-        return Ok(Found { program, root, from_cache: false });
+        return Ok(Found {
+            program,
+            root,
+            from_cache: false,
+        });
     }
-    let root = profile.npm.as_deref().and_then(|npm| cached_root(npm, &places.cache));
+    let root = profile
+        .npm
+        .as_deref()
+        .and_then(|npm| cached_root(npm, &places.cache));
     let Some(root) = root.filter(|_| command.is_none()) else {
         return Err(FindError::Missing { agent, program });
     };
     let cached = root.join("node_modules/.bin").join(&program);
     if cached.exists() {
-        Ok(Found { program: cached, root, from_cache: true })
+        Ok(Found {
+            program: cached,
+            root,
+            from_cache: true,
+        })
     } else {
         Err(FindError::NotInstalled { agent, program })
     }
@@ -121,7 +134,9 @@ pub fn cached_root(npm: &str, cache: &Path) -> Option<PathBuf> {
 
 /// The pinned manifest, by its folder below `harness/npm/`.
 pub fn manifest(npm: &str) -> Option<&'static str> {
-    embedded::HARNESS.get_file(format!("npm/{npm}/package.json"))?.contents_utf8()
+    embedded::HARNESS
+        .get_file(format!("npm/{npm}/package.json"))?
+        .contents_utf8()
 }
 
 /// The version that a manifest pins.
@@ -139,13 +154,15 @@ pub async fn version(profile: &Profile, found: &Found, places: &Places) -> Optio
     for folder in HOME_FOLDERS {
         std::fs::create_dir_all(home.path().join(folder)).ok()?;
     }
-    let env: Vec<(OsString, OsString)> =
-        base_environment(home.path(), &places.operator).into_iter().collect();
+    let env: Vec<(OsString, OsString)> = base_environment(home.path(), &places.operator)
+        .into_iter()
+        .collect();
     let args: Vec<OsString> = probe.args.iter().map(OsString::from).collect();
     match probe_version(&found.program, &args, &env, VERSION_LIMIT).await {
-        Ok(text) => {
-            probe.pattern.captures(text.trim()).and_then(|c| Some(c.get(1)?.as_str().to_owned()))
-        }
+        Ok(text) => probe
+            .pattern
+            .captures(text.trim())
+            .and_then(|c| Some(c.get(1)?.as_str().to_owned())),
         Err(error) => {
             tracing::warn!(agent = profile.name, %error, "the version probe failed");
             None

@@ -57,12 +57,17 @@ pub async fn install(
     let program = profile.program.as_deref().ok_or_else(no_package)?;
     let manifest = manifest(npm_folder).ok_or_else(no_package)?;
     let root = cached_root(npm_folder, &places.cache).ok_or_else(no_package)?;
-    let found =
-        Found { program: root.join("node_modules/.bin").join(program), root: root.clone(), from_cache: true };
+    let found = Found {
+        program: root.join("node_modules/.bin").join(program),
+        root: root.clone(),
+        from_cache: true,
+    };
     if found.program.exists() {
         return Ok(found);
     }
-    let npm = places.on_path("npm").ok_or_else(|| InstallError::NoNpm(agent.clone()))?;
+    let npm = places
+        .on_path("npm")
+        .ok_or_else(|| InstallError::NoNpm(agent.clone()))?;
     let parent = root.parent().unwrap_or(&places.cache).to_owned();
     let fail = |source| InstallError::Cache {
         agent: agent.clone(),
@@ -72,19 +77,34 @@ pub async fn install(
     std::fs::create_dir_all(&parent).map_err(fail)?;
     // Installed beside its place and renamed, so that an interrupted install leaves nothing that
     // looks whole.
-    let building = tempfile::Builder::new().prefix("installing-").tempdir_in(&parent).map_err(fail)?;
+    let building = tempfile::Builder::new()
+        .prefix("installing-")
+        .tempdir_in(&parent)
+        .map_err(fail)?;
     std::fs::write(building.path().join("package.json"), manifest).map_err(fail)?;
 
     let mut spec = Spec::new("npm", npm, building.path(), Sandbox::ProcessGroup, shim);
     // The exact version is pinned in the manifest, and each platform's package by its parent. A
     // lock file made on one platform can lack the packages of another.
-    spec.args = ["install", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"]
-        .map(Into::into)
-        .into();
+    spec.args = [
+        "install",
+        "--no-package-lock",
+        "--no-audit",
+        "--no-fund",
+        "--loglevel=error",
+    ]
+    .map(Into::into)
+    .into();
     spec.env = places.operator.clone().into_iter().collect();
     let outcome = run_command(spec, LIMIT).await;
     let what = match &outcome.exit {
-        CommandExit::Exited(0) if building.path().join("node_modules/.bin").join(program).exists() => {
+        CommandExit::Exited(0)
+            if building
+                .path()
+                .join("node_modules/.bin")
+                .join(program)
+                .exists() =>
+        {
             None
         }
         CommandExit::Exited(0) => Some(format!("left no program {program:?}")),
@@ -115,8 +135,15 @@ fn last_lines(text: &str, count: usize) -> String {
 }
 
 /// flashrig's cache folder: `FLASHRIG_CACHE`, else the system's place for caches.
-pub fn cache_folder(operator: &std::collections::BTreeMap<std::ffi::OsString, std::ffi::OsString>) -> PathBuf {
-    let of = |name: &str| operator.get(OsStr::new(name)).filter(|v| !v.is_empty()).map(PathBuf::from);
+pub fn cache_folder(
+    operator: &std::collections::BTreeMap<std::ffi::OsString, std::ffi::OsString>,
+) -> PathBuf {
+    let of = |name: &str| {
+        operator
+            .get(OsStr::new(name))
+            .filter(|v| !v.is_empty())
+            .map(PathBuf::from)
+    };
     if let Some(folder) = of("FLASHRIG_CACHE") {
         return folder;
     }
@@ -124,5 +151,7 @@ pub fn cache_folder(operator: &std::collections::BTreeMap<std::ffi::OsString, st
     if cfg!(target_os = "macos") {
         return home.join("Library/Caches/flashrig");
     }
-    of("XDG_CACHE_HOME").unwrap_or_else(|| home.join(".cache")).join("flashrig")
+    of("XDG_CACHE_HOME")
+        .unwrap_or_else(|| home.join(".cache"))
+        .join("flashrig")
 }

@@ -102,7 +102,7 @@ pub(crate) mod tests {
             content_events: 10,
             longest_gap_s: None,
             missing_fields: Vec::new(),
-            body_hash: String::new(),
+            body_hash: None,
             repeats: None,
             body_changed: false,
             clocks: Clocks {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::lines::Lines;
 use super::prepared::Prepared;
 use super::running::{Ended, StopReason, TreeEnd};
-use super::spec::{Output, OutputLimits, Spec, SpawnError};
+use super::spec::{Output, OutputLimits, SpawnError, Spec};
 use super::usage::{ExitStatus, Leftover, Usage};
 
 /// Bytes of output that are kept: its end, where test programs say what went wrong.
@@ -62,7 +62,11 @@ pub async fn run_command(mut spec: Spec, limit: Duration) -> CommandOutcome {
     if let Output::Separate { .. } = spec.output {
         spec.output = Output::Merged { file: None };
     }
-    spec.limits = OutputLimits { line_bytes: LINE_BYTES, waiting_bytes: TAIL_BYTES, ..spec.limits };
+    spec.limits = OutputLimits {
+        line_bytes: LINE_BYTES,
+        waiting_bytes: TAIL_BYTES,
+        ..spec.limits
+    };
     let running = match Prepared::new(spec).await {
         Ok(prepared) => prepared.go().await,
         Err(error) => Err(error),
@@ -71,7 +75,10 @@ pub async fn run_command(mut spec: Spec, limit: Duration) -> CommandOutcome {
         Ok(running) => running,
         Err(error) => return not_started(error),
     };
-    if tokio::time::timeout(limit, running.wait_leader()).await.is_err() {
+    if tokio::time::timeout(limit, running.wait_leader())
+        .await
+        .is_err()
+    {
         running.stop(StopReason::TimeLimit);
     }
     let lines = running.stdout.clone();
@@ -81,7 +88,9 @@ pub async fn run_command(mut spec: Spec, limit: Duration) -> CommandOutcome {
         exit: exit_of(&ended),
         output,
         output_cut,
-        duration: ended.leader.map_or(Duration::ZERO, |leader| leader.stamp.since(ended.started)),
+        duration: ended
+            .leader
+            .map_or(Duration::ZERO, |leader| leader.stamp.since(ended.started)),
         leftovers: ended.leftovers,
         tree: ended.tree,
         usage: ended.usage,

@@ -93,7 +93,14 @@ pub struct Running {
 }
 
 impl Running {
-    pub(super) fn new(spec: &Spec, control: Control, pid: u32, started: Stamp, stdout: Drain, stderr: Drain) -> Self {
+    pub(super) fn new(
+        spec: &Spec,
+        control: Control,
+        pid: u32,
+        started: Stamp,
+        stdout: Drain,
+        stderr: Drain,
+    ) -> Self {
         Self {
             started,
             pid,
@@ -112,7 +119,11 @@ impl Running {
     /// # Errors
     /// When the helper is lost and nobody can tell any more.
     pub async fn wait_leader(&self) -> Result<LeaderExit, Lost> {
-        self.control.until(|view| view.exited.is_some()).await.exited.ok_or(Lost)
+        self.control
+            .until(|view| view.exited.is_some())
+            .await
+            .exited
+            .ok_or(Lost)
     }
 
     /// The leader's exit, if it has ended.
@@ -134,7 +145,10 @@ impl Running {
     /// The same with another grace; a second call can shorten the first one's.
     pub fn stop_within(&self, reason: StopReason, grace: Duration) {
         if self.leader_exit().is_none() {
-            self.stopped.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+            self.stopped
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .get_or_insert(reason);
         }
         self.control.order(Order::Stop { grace });
     }
@@ -156,7 +170,10 @@ impl Running {
                 (view, tree)
             }
             None => {
-                tracing::warn!(pid = self.pid, "the supervising helper is stuck; killing its tree from outside");
+                tracing::warn!(
+                    pid = self.pid,
+                    "the supervising helper is stuck; killing its tree from outside"
+                );
                 let survivors = self.control.force(self.namespaced, FORCE_BOUND).await;
                 let view: View = self.control.view().clone();
                 let tree = self.judge_forced(survivors, view.closed);
@@ -169,7 +186,11 @@ impl Running {
         }
         let reading = view.reading;
         let usage = view.gone.map_or_else(
-            || Usage { cpu: reading.and_then(|r| r.cpu), peak_rss_bytes: reading.map(|r| r.rss_bytes), ..Usage::default() },
+            || Usage {
+                cpu: reading.and_then(|r| r.cpu),
+                peak_rss_bytes: reading.map(|r| r.rss_bytes),
+                ..Usage::default()
+            },
             |gone| gone.usage,
         );
         Ended {
@@ -193,7 +214,10 @@ impl Running {
             Some(gone) if gone.proven => TreeEnd::Gone,
             Some(_) => TreeEnd::GoneAsFarAsSeen,
             None => {
-                tracing::warn!(pid = self.pid, "the supervising helper was lost; killing what is known of its tree");
+                tracing::warn!(
+                    pid = self.pid,
+                    "the supervising helper was lost; killing what is known of its tree"
+                );
                 let survivors = self.control.force(false, FORCE_BOUND).await;
                 self.judge_forced(survivors, true)
             }

@@ -43,7 +43,11 @@ pub async fn run(context: &Context, round: u32, kind: ArmKind) -> anyhow::Result
         }
         context.bus.note(format!("verifying {}", session.id));
         let session = complete(context, &one, session).await?;
-        let what = What::SessionVerified { round, arm: kind, session: Box::new(session.clone()) };
+        let what = What::SessionVerified {
+            round,
+            arm: kind,
+            session: Box::new(session.clone()),
+        };
         context.bus.fact(what)?;
         verified.push(session);
     }
@@ -59,7 +63,10 @@ pub async fn run(context: &Context, round: u32, kind: ArmKind) -> anyhow::Result
         sessions: verified,
     };
     arm_figures(&mut arm, context.cores);
-    context.bus.fact(What::ArmFinished { round, arm: Box::new(arm.clone()) })?;
+    context.bus.fact(What::ArmFinished {
+        round,
+        arm: Box::new(arm.clone()),
+    })?;
     Ok(arm)
 }
 
@@ -115,14 +122,24 @@ fn tell_start(
     arm: ArmKind,
     plan: &SessionPlan,
 ) -> anyhow::Result<()> {
-    let what = What::SessionStarted { round, arm, session: plan.id.clone() };
+    let what = What::SessionStarted {
+        round,
+        arm,
+        session: plan.id.clone(),
+    };
     Ok(context.bus.fact(what)?)
 }
 
 /// Records a session as soon as it is gone, so that a rig that is killed later has told of it.
 fn ended(context: &Context, round: u32, arm: ArmKind, gone: Gone) -> anyhow::Result<Ended> {
     let session = record(&gone, &gone.attempts, context.bus.origin());
-    context.bus.requests(round, arm.slug(), &session.id, &gone.attempts)?;
-    context.bus.fact(What::SessionEnded { round, arm, session: Box::new(session.clone()) })?;
+    context
+        .bus
+        .requests(round, arm.slug(), &session.id, &gone.attempts)?;
+    context.bus.fact(What::SessionEnded {
+        round,
+        arm,
+        session: Box::new(session.clone()),
+    })?;
     Ok((gone, session))
 }

@@ -71,7 +71,11 @@ pub struct Bus {
 impl Bus {
     /// Facts go to `store`, everything to `live`. A listener that is gone is no error.
     pub fn new(origin: Origin, store: Store, live: mpsc::UnboundedSender<Live>) -> Self {
-        Self { origin, store: Mutex::new(store), live }
+        Self {
+            origin,
+            store: Mutex::new(store),
+            live,
+        }
     }
 
     /// What stored instants count from.
@@ -84,7 +88,10 @@ impl Bus {
     /// # Errors
     /// The results folder cannot be written.
     pub fn fact(&self, what: What) -> Result<(), StoreError> {
-        let event = Event { at_s: self.origin.at(Stamp::now()), what };
+        let event = Event {
+            at_s: self.origin.at(Stamp::now()),
+            what,
+        };
         let _ = self.live.send(Live::Fact(Box::new(event.what.clone())));
         self.with(|store| store.event(event))
     }

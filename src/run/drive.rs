@@ -49,17 +49,28 @@ pub struct Started {
 
 /// Lets a prepared session go.
 pub async fn start(ready: Ready) -> Started {
-    let Ready { plan, places, gateway, prepared } = ready;
-    Started { plan, places, gateway, running: prepared.go().await }
+    let Ready {
+        plan,
+        places,
+        gateway,
+        prepared,
+    } = ready;
+    Started {
+        plan,
+        places,
+        gateway,
+        running: prepared.go().await,
+    }
 }
 
 /// Follows a session to its end.
-pub async fn drive(
-    started: Started,
-    live: mpsc::UnboundedSender<Live>,
-    mut stop: Stop,
-) -> Gone {
-    let Started { plan, places, gateway, running } = started;
+pub async fn drive(started: Started, live: mpsc::UnboundedSender<Live>, mut stop: Stop) -> Gone {
+    let Started {
+        plan,
+        places,
+        gateway,
+        running,
+    } = started;
     let running = match running {
         Ok(running) => running,
         Err(error) => return never_started(plan, places, gateway, &error).await,
@@ -67,7 +78,11 @@ pub async fn drive(
     let mut session = Following::new(&plan, &running, live);
     let (ending, wall_end) = session.follow(&running, &gateway, &mut stop).await;
 
-    let (stdout, stderr, begun) = (running.stdout.clone(), running.stderr.clone(), running.started);
+    let (stdout, stderr, begun) = (
+        running.stdout.clone(),
+        running.stderr.clone(),
+        running.started,
+    );
     let process = running.finish(DRAIN_LIMIT).await;
     while let Some(line) = stdout.try_next() {
         session.output(&line);
@@ -80,7 +95,10 @@ pub async fn drive(
         TreeEnd::Survivors(left) => Ending::RigFailed(format!(
             "{} of its processes could not be ended: {}",
             left.len(),
-            left.iter().map(|l| l.command.as_str()).collect::<Vec<_>>().join(", ")
+            left.iter()
+                .map(|l| l.command.as_str())
+                .collect::<Vec<_>>()
+                .join(", ")
         )),
         TreeEnd::Gone | TreeEnd::GoneAsFarAsSeen => ending,
     };
@@ -89,7 +107,11 @@ pub async fn drive(
         (None, Some(ExitStatus::Exited(code))) => Exit::Code(code),
         (None, Some(ExitStatus::Signalled(signal))) => Exit::Signal(signal),
     };
-    let ended = wall_end.or(process.leader.map(|l| l.stamp)).unwrap_or_else(Stamp::now);
+    let ended = wall_end
+        .or(process.leader.map(|l| l.stamp))
+        .unwrap_or_else(Stamp::now);
+    let transcript = session.reader.summary().clone();
+    let stderr_tail = Vec::from(session.stderr).join("\n");
     Gone {
         plan,
         places,
@@ -99,8 +121,8 @@ pub async fn drive(
         exit,
         process: Some(process),
         attempts,
-        transcript: session.reader.summary().clone(),
-        stderr_tail: session.stderr.into_iter().collect::<Vec<_>>().join("\n"),
+        transcript,
+        stderr_tail,
     }
 }
 
@@ -206,7 +228,10 @@ impl<'a> Following<'a> {
                 }
                 Meaning::Error => continue,
             };
-            let _ = self.live.send(Live::Session { id: self.plan.id.clone(), step });
+            let _ = self.live.send(Live::Session {
+                id: self.plan.id.clone(),
+                step,
+            });
         }
     }
 
@@ -219,7 +244,8 @@ impl<'a> Following<'a> {
         if self.stderr.len() == STDERR_LINES {
             self.stderr.pop_front();
         }
-        self.stderr.push_back(text.trim_end().chars().take(400).collect());
+        self.stderr
+            .push_back(text.trim_end().chars().take(400).collect());
     }
 
     /// Looks at the limits.
@@ -231,7 +257,10 @@ impl<'a> Following<'a> {
             self.result.get_or_insert((at, activity.attempts));
         }
         // An agent that goes on asking was not at its end.
-        if self.result.is_some_and(|(_, attempts)| activity.attempts > attempts) {
+        if self
+            .result
+            .is_some_and(|(_, attempts)| activity.attempts > attempts)
+        {
             self.result = None;
         }
         if let Some((at, _)) = self.result
@@ -249,7 +278,11 @@ impl<'a> Following<'a> {
         let limit = profile.first_request_limit;
         if activity.first_generation.is_none() && now.since(self.started) > limit {
             let words = format!("hung before its first request for {}", words(limit));
-            return Some((StopReason::FirstDeadline, Ending::NoRequestInTime(words), None));
+            return Some((
+                StopReason::FirstDeadline,
+                Ending::NoRequestInTime(words),
+                None,
+            ));
         }
         let last = self.last_output.max(activity.last_change);
         if activity.in_flight == 0 && now.since(last) > profile.idle_limit {
@@ -267,5 +300,9 @@ impl<'a> Following<'a> {
 /// A limit as people write it.
 fn words(limit: Duration) -> String {
     let seconds = limit.as_secs_f64();
-    if seconds < 120.0 { format!("{seconds} s") } else { format!("{} min", seconds / 60.0) }
+    if seconds < 120.0 {
+        format!("{seconds} s")
+    } else {
+        format!("{} min", seconds / 60.0)
+    }
 }

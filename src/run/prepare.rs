@@ -62,7 +62,9 @@ pub async fn prepare(
         model: record.model.clone(),
         workspace: places.work.clone(),
         home: places.home.clone(),
-        context: record.context_tokens.unwrap_or(plan.agent.profile.fallback_context),
+        context: record
+            .context_tokens
+            .unwrap_or(plan.agent.profile.fallback_context),
         client_limit_ms: client_limit_ms(plan.time_limit),
     };
     let agent = &plan.agent;
@@ -95,7 +97,12 @@ pub async fn prepare(
         stderr: Some(places.record.join("stderr.txt")),
     };
     let prepared = Prepared::new(spec).await?;
-    Ok(Ready { plan: plan.clone(), places, gateway, prepared })
+    Ok(Ready {
+        plan: plan.clone(),
+        places,
+        gateway,
+        prepared,
+    })
 }
 
 /// Makes the folders anew.
@@ -108,7 +115,12 @@ fn places(
     let slot = context.scratch.path().join(format!("s{}", plan.index + 1));
     let folder = format!("r{round}-{}-{}", kind.slug(), plan.id);
     let record = context.results.join("sessions").join(&folder);
-    let places = Places { work: slot.join("work"), home: slot.join("home"), record, folder };
+    let places = Places {
+        work: slot.join("work"),
+        home: slot.join("home"),
+        record,
+        folder,
+    };
     let make = || -> std::io::Result<()> {
         if slot.exists() {
             remove_all(&slot)?;
@@ -153,23 +165,43 @@ async fn open_gateway(
         label: plan.id.clone(),
         token: Secret::new(token),
         upstream: context.server.upstream.clone(),
-        limits: Limits { time_limit: Some(plan.time_limit), ..Limits::default() },
+        limits: Limits {
+            time_limit: Some(plan.time_limit),
+            ..Limits::default()
+        },
         nonce: nonce(context, &plan.id, round, kind),
         origin: context.bus.origin().clone(),
     };
     let (live, id) = (context.bus.live(), plan.id.clone());
     let observer = move |event: GatewayEvent| {
         let step = match event {
-            GatewayEvent::Started { number, role, at, .. } => Step::Asked { number, role, at },
-            GatewayEvent::FirstToken { number, at } => Step::Generating { number, events: 1, at },
-            GatewayEvent::Content { number, content_events, at } => {
-                Step::Generating { number, events: content_events, at }
-            }
-            GatewayEvent::Finished(attempt) => {
-                Step::Answered { number: attempt.number, end: attempt.end, at: Stamp::now() }
-            }
+            GatewayEvent::Started {
+                number, role, at, ..
+            } => Step::Asked { number, role, at },
+            GatewayEvent::FirstToken { number, at } => Step::Generating {
+                number,
+                events: 1,
+                at,
+            },
+            GatewayEvent::Content {
+                number,
+                content_events,
+                at,
+            } => Step::Generating {
+                number,
+                events: content_events,
+                at,
+            },
+            GatewayEvent::Finished(attempt) => Step::Answered {
+                number: attempt.number,
+                end: attempt.end,
+                at: Stamp::now(),
+            },
         };
-        let _ = live.send(Live::Session { id: id.clone(), step });
+        let _ = live.send(Live::Session {
+            id: id.clone(),
+            step,
+        });
     };
     Ok(Session::open(config, observer).await?)
 }
@@ -190,5 +222,7 @@ fn token(secret: &str, id: &str, round: u32, kind: ArmKind) -> String {
 /// short that the session's limit allows. Some read it into 32 bits.
 fn client_limit_ms(session: Duration) -> u64 {
     let limit = session.saturating_add(Duration::from_secs(60)).as_millis();
-    u64::try_from(limit).unwrap_or(u64::MAX).min(u64::from(u32::MAX / 2))
+    u64::try_from(limit)
+        .unwrap_or(u64::MAX)
+        .min(u64::from(u32::MAX / 2))
 }

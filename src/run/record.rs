@@ -34,7 +34,9 @@ pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
         started_s,
         ended_s,
         wall_s,
-        split: started_s.zip(ended_s).and_then(|(start, end)| split(start, end, attempts)),
+        split: started_s
+            .zip(ended_s)
+            .and_then(|(start, end)| split(start, end, attempts)),
         exit: gone.exit,
         requests: sum.requests,
         side_requests: sum.side_requests,

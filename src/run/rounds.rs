@@ -72,26 +72,35 @@ pub enum RunError {
 /// # Errors
 /// The record itself cannot be written.
 pub async fn execute(context: &Context, record: Run) -> Result<Done, RunError> {
-    context.bus.fact(What::RunStarted { run: Box::new(record) })?;
+    context.bus.fact(What::RunStarted {
+        run: Box::new(record),
+    })?;
     let failure = rounds(context).await.err();
     let (state, stopped_because) = match failure {
         // The cause of a failure that a stop brought about is the stop.
-        _ if context.stop.is_set() => {
-            (RunState::Interrupted, Some("stopped by the user".to_owned()))
-        }
+        _ if context.stop.is_set() => (
+            RunState::Interrupted,
+            Some("stopped by the user".to_owned()),
+        ),
         Some(error) => (RunState::Failed, Some(format!("{error:#}"))),
         None => (RunState::Finished, None),
     };
-    let judged = context
-        .bus
-        .with(|store| store.run().filter(|r| !r.rounds.is_empty()).map(|r| verdict(r, state)));
+    let judged = context.bus.with(|store| {
+        store
+            .run()
+            .filter(|r| !r.rounds.is_empty())
+            .map(|r| verdict(r, state))
+    });
     context.bus.fact(What::RunFinished {
         state,
         stopped_because,
         rig_cpu_s: own_cpu(),
         verdict: judged.map(Box::new),
     })?;
-    let run = context.bus.with(|store| store.run().cloned()).ok_or(RunError::Nothing)?;
+    let run = context
+        .bus
+        .with(|store| store.run().cloned())
+        .ok_or(RunError::Nothing)?;
     Ok(Done { run })
 }
 
@@ -112,7 +121,11 @@ async fn rounds(context: &Context) -> anyhow::Result<()> {
             return Ok(());
         }
         let (valid, invalid_reasons) = round_validity(&arms, context.plan.sessions.len());
-        context.bus.fact(What::RoundFinished { round, valid, invalid_reasons })?;
+        context.bus.fact(What::RoundFinished {
+            round,
+            valid,
+            invalid_reasons,
+        })?;
     }
     Ok(())
 }
@@ -124,7 +137,11 @@ impl Context {
         let toolchains = ["RUSTUP_HOME", "HOME"].iter().filter_map(|name| {
             let value = self.places.operator.get(std::ffi::OsStr::new(name))?;
             let folder = PathBuf::from(value);
-            Some(if *name == "HOME" { folder.join(".rustup") } else { folder })
+            Some(if *name == "HOME" {
+                folder.join(".rustup")
+            } else {
+                folder
+            })
         });
         path.iter()
             .flat_map(std::env::split_paths)
@@ -155,7 +172,9 @@ impl Context {
         let Source::Repository { path, .. } = &self.plan.sessions[index].task.source else {
             return Ok(None);
         };
-        let Some(before) = before.get(index).and_then(Option::as_ref) else { return Ok(None) };
+        let Some(before) = before.get(index).and_then(Option::as_ref) else {
+            return Ok(None);
+        };
         let differences = before.differences(&Fingerprint::of(path)?);
         Ok((!differences.is_empty()).then(|| {
             format!(
@@ -173,9 +192,14 @@ fn own_cpu() -> Option<Seconds> {
     let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
     let seconds = |t: nix::sys::time::TimeVal| {
         use nix::sys::time::TimeValLike;
-        #[expect(clippy::cast_precision_loss, reason = "microseconds of CPU stay below 2^53")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "microseconds of CPU stay below 2^53"
+        )]
         let s = t.num_microseconds() as f64 / 1e6;
         s
     };
-    Some(Seconds(seconds(usage.user_time()) + seconds(usage.system_time())))
+    Some(Seconds(
+        seconds(usage.user_time()) + seconds(usage.system_time()),
+    ))
 }

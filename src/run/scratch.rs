@@ -61,9 +61,14 @@ impl Scratch {
     pub fn new(candidates: &[PathBuf]) -> Result<Self, ScratchError> {
         let mut error = None;
         for folder in candidates {
-            let Ok(folder) = folder.canonicalize() else { continue };
+            let Ok(folder) = folder.canonicalize() else {
+                continue;
+            };
             if let Some(file) = instructions_above(&folder) {
-                error.get_or_insert(ScratchError::Instructions(format!("{} is there", file.display())));
+                error.get_or_insert(ScratchError::Instructions(format!(
+                    "{} is there",
+                    file.display()
+                )));
                 continue;
             }
             remove_stale(&folder);
@@ -83,7 +88,11 @@ impl Scratch {
 
     /// The places tried: the temporary folder, the usual ones, the cache folder.
     pub fn candidates(cache: &Path) -> Vec<PathBuf> {
-        let mut places = vec![std::env::temp_dir(), PathBuf::from("/tmp"), PathBuf::from("/var/tmp")];
+        let mut places = vec![
+            std::env::temp_dir(),
+            PathBuf::from("/tmp"),
+            PathBuf::from("/var/tmp"),
+        ];
         if std::fs::create_dir_all(cache).is_ok() {
             places.push(cache.to_owned());
         }
@@ -98,13 +107,18 @@ impl Scratch {
 
 fn instructions_above(folder: &Path) -> Option<PathBuf> {
     folder.ancestors().find_map(|f| {
-        INSTRUCTIONS.iter().map(|name| f.join(name)).find(|p| p.symlink_metadata().is_ok())
+        INSTRUCTIONS
+            .iter()
+            .map(|name| f.join(name))
+            .find(|p| p.symlink_metadata().is_ok())
     })
 }
 
 /// Removes scratch folders whose flashrig is gone.
 fn remove_stale(folder: &Path) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let pid = name

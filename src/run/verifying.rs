@@ -69,10 +69,17 @@ impl Checks<'_> {
                 return not_started(format!("cannot make a home for the checks: {e}"));
             }
         }
-        let mut spec =
-            Spec::new("check", program, dir, self.sandbox.clone(), self.shim.clone());
+        let mut spec = Spec::new(
+            "check",
+            program,
+            dir,
+            self.sandbox.clone(),
+            self.shim.clone(),
+        );
         spec.args = args.iter().map(Into::into).collect();
-        spec.env = base_environment(&self.homes, &self.places.operator).into_iter().collect();
+        spec.env = base_environment(&self.homes, &self.places.operator)
+            .into_iter()
+            .collect();
         spec.writable = vec![dir.to_owned(), self.homes.clone()];
         spec.visible.clone_from(&self.visible);
         let outcome = run_command(spec, limit).await;
@@ -99,7 +106,10 @@ pub async fn complete(
     mut session: Session,
 ) -> anyhow::Result<Session> {
     let patch = take_patch(context, gone).await?;
-    write_atomically(&gone.places.record.join("diff.patch"), patch.text.as_bytes())?;
+    write_atomically(
+        &gone.places.record.join("diff.patch"),
+        patch.text.as_bytes(),
+    )?;
     let mut exceeded = Vec::new();
     session.diff = Some(Diff {
         files: patch.files,
@@ -122,8 +132,14 @@ pub async fn complete(
         fs::create_dir_all(&scratch)
             .with_context(|| format!("cannot make {}", scratch.display()))?;
         let base = &context.bases[gone.plan.index];
-        let found =
-            verify(&gone.plan.task, base, &patch, &scratch.join("tree"), &runner).await?;
+        let found = verify(
+            &gone.plan.task,
+            base,
+            &patch,
+            &scratch.join("tree"),
+            &runner,
+        )
+        .await?;
         remove_all(&scratch)?;
         if let Some(diff) = &mut session.diff {
             diff.protected_touched.clone_from(&found.protected_touched);
@@ -154,9 +170,15 @@ fn keep_check_output(record: &Path, session: &Session) -> anyhow::Result<()> {
     let folder = record.join("checks");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     for check in &session.checks {
-        let name: String =
-            check.name.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
-        write_atomically(&folder.join(format!("{name}.txt")), check.output_tail.as_bytes())?;
+        let name: String = check
+            .name
+            .chars()
+            .map(|c| if c.is_alphanumeric() { c } else { '-' })
+            .collect();
+        write_atomically(
+            &folder.join(format!("{name}.txt")),
+            check.output_tail.as_bytes(),
+        )?;
     }
     Ok(())
 }

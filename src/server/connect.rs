@@ -95,7 +95,13 @@ pub async fn connect(
             connected._sim = Some(sim);
             Ok(connected)
         }
-        Target::Attached { name, url, model, context, key_env } => {
+        Target::Attached {
+            name,
+            url,
+            model,
+            context,
+            key_env,
+        } => {
             let wanted = Wanted {
                 model: wanted.model.clone().or_else(|| model.clone()),
                 context: wanted.context,
@@ -192,13 +198,17 @@ mod tests {
     #[test]
     fn the_only_model_is_taken_and_several_must_be_chosen_from() {
         assert_eq!(choose_model("u", None, &serving(&["m"])).unwrap(), "m");
-        let error = choose_model("u", None, &serving(&["a", "b"])).unwrap_err().to_string();
+        let error = choose_model("u", None, &serving(&["a", "b"]))
+            .unwrap_err()
+            .to_string();
         assert!(error.ends_with("choose one with --model: a, b"), "{error}");
     }
 
     #[test]
     fn a_wrong_model_name_is_answered_with_the_nearest_and_the_list() {
-        let error = choose_model("u", Some("qwem"), &serving(&["qwen", "x"])).unwrap_err().to_string();
+        let error = choose_model("u", Some("qwem"), &serving(&["qwen", "x"]))
+            .unwrap_err()
+            .to_string();
         assert_eq!(
             error,
             "the server at u does not serve the model \"qwem\" (did you mean \"qwen\"?); it serves: qwen, x"
@@ -207,7 +217,10 @@ mod tests {
 
     #[test]
     fn a_server_without_a_list_takes_any_name_and_needs_one() {
-        assert_eq!(choose_model("u", Some("m"), &Identity::default()).unwrap(), "m");
+        assert_eq!(
+            choose_model("u", Some("m"), &Identity::default()).unwrap(),
+            "m"
+        );
         assert!(choose_model("u", None, &Identity::default()).is_err());
     }
 }

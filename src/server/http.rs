@@ -84,13 +84,22 @@ pub async fn ask(
     body: Option<&serde_json::Value>,
     limit: Duration,
 ) -> Result<Answer, HttpError> {
-    let address = |why: &str| HttpError::Address { url: url.to_owned(), why: why.to_owned() };
-    let uri: hyper::Uri =
-        url.parse().map_err(|e: hyper::http::uri::InvalidUri| address(&e.to_string()))?;
+    let address = |why: &str| HttpError::Address {
+        url: url.to_owned(),
+        why: why.to_owned(),
+    };
+    let uri: hyper::Uri = url
+        .parse()
+        .map_err(|e: hyper::http::uri::InvalidUri| address(&e.to_string()))?;
     if uri.scheme_str() != Some("http") {
-        return Err(address("only http:// is supported; put a local proxy in front of https"));
+        return Err(address(
+            "only http:// is supported; put a local proxy in front of https",
+        ));
     }
-    let host = uri.host().ok_or_else(|| address("it names no host"))?.to_owned();
+    let host = uri
+        .host()
+        .ok_or_else(|| address("it names no host"))?
+        .to_owned();
     let port = uri.port_u16().unwrap_or(80);
     let path = uri.path_and_query().map_or("/", |p| p.as_str()).to_owned();
     let mut request = Request::builder()
@@ -108,9 +117,16 @@ pub async fn ask(
             .header(CONTENT_TYPE, "application/json")
             .header("anthropic-version", "2023-06-01");
     }
-    let request = request.body(Full::new(bytes)).map_err(|e| address(&e.to_string()))?;
-    let silent = || HttpError::Silent { url: url.to_owned(), limit };
-    tokio::time::timeout(limit, exchange(url, &host, port, request)).await.map_err(|_| silent())?
+    let request = request
+        .body(Full::new(bytes))
+        .map_err(|e| address(&e.to_string()))?;
+    let silent = || HttpError::Silent {
+        url: url.to_owned(),
+        limit,
+    };
+    tokio::time::timeout(limit, exchange(url, &host, port, request))
+        .await
+        .map_err(|_| silent())?
 }
 
 async fn exchange(
@@ -119,17 +135,26 @@ async fn exchange(
     port: u16,
     request: Request<Full<Bytes>>,
 ) -> Result<Answer, HttpError> {
-    let broken = |why: String| HttpError::Broken { url: url.to_owned(), why };
+    let broken = |why: String| HttpError::Broken {
+        url: url.to_owned(),
+        why,
+    };
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let stream = TcpStream::connect((host, port))
         .await
-        .map_err(|e| HttpError::Unreachable { url: url.to_owned(), why: e.to_string() })?;
+        .map_err(|e| HttpError::Unreachable {
+            url: url.to_owned(),
+            why: e.to_string(),
+        })?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await
         .map_err(|e| broken(e.to_string()))?;
     let connection = tokio::spawn(connection);
     let answer = async {
-        let response = sender.send_request(request).await.map_err(|e| broken(e.to_string()))?;
+        let response = sender
+            .send_request(request)
+            .await
+            .map_err(|e| broken(e.to_string()))?;
         let status = response.status().as_u16();
         let body = Limited::new(response.into_body(), MAX_BODY)
             .collect()

@@ -33,7 +33,10 @@ pub async fn identify(
     if list.status == 200 && list.json().is_none() {
         return Err(HttpError::Broken {
             url: format!("{base}/v1/models"),
-            why: format!("it is no JSON, so this is hardly an LLM server: {}", list.words()),
+            why: format!(
+                "it is no JSON, so this is hardly an LLM server: {}",
+                list.words()
+            ),
         });
     }
     if matches!(list.status, 401 | 403) {
@@ -47,7 +50,10 @@ pub async fn identify(
         });
     }
     let models = (list.status == 200).then(|| list.json()).flatten();
-    let props = ask(&format!("{base}/props"), key, None, LIMIT).await.ok().and_then(ok_json);
+    let props = ask(&format!("{base}/props"), key, None, LIMIT)
+        .await
+        .ok()
+        .and_then(ok_json);
     let mut version = None;
     for path in ["/version", "/api/version"] {
         if version.is_none() {
@@ -73,7 +79,11 @@ fn ok_json(answer: Answer) -> Option<Value> {
 }
 
 fn text_at(value: &Value, pointer: &str) -> Option<String> {
-    value.pointer(pointer)?.as_str().filter(|s| !s.is_empty()).map(str::to_owned)
+    value
+        .pointer(pointer)?
+        .as_str()
+        .filter(|s| !s.is_empty())
+        .map(str::to_owned)
 }
 
 fn model_names(list: &Value) -> Option<Vec<String>> {
@@ -87,18 +97,28 @@ fn model_names(list: &Value) -> Option<Vec<String>> {
 fn context_of(list: &Value, model: Option<&str>) -> Option<u64> {
     let data = list.get("data")?.as_array()?;
     let entry = match model {
-        Some(name) => data.iter().find(|m| m.get("id").and_then(Value::as_str) == Some(name))?,
+        Some(name) => data
+            .iter()
+            .find(|m| m.get("id").and_then(Value::as_str) == Some(name))?,
         None => data.first().filter(|_| data.len() == 1)?,
     };
-    ["/max_model_len", "/context_length", "/context_window", "/meta/n_ctx"]
-        .iter()
-        .find_map(|p| entry.pointer(p)?.as_u64())
-        .filter(|n| *n > 0)
+    [
+        "/max_model_len",
+        "/context_length",
+        "/context_window",
+        "/meta/n_ctx",
+    ]
+    .iter()
+    .find_map(|p| entry.pointer(p)?.as_u64())
+    .filter(|n| *n > 0)
 }
 
 /// llama.cpp: the length of one slot.
 fn props_context(props: &Value) -> Option<u64> {
-    props.pointer("/default_generation_settings/n_ctx")?.as_u64().filter(|n| *n > 0)
+    props
+        .pointer("/default_generation_settings/n_ctx")?
+        .as_u64()
+        .filter(|n| *n > 0)
 }
 
 #[cfg(test)]
@@ -109,15 +129,28 @@ mod tests {
     #[test]
     fn context_is_read_under_each_servers_name_and_never_from_training() {
         let list = |entry: Value| json!({"data": [entry]});
-        assert_eq!(context_of(&list(json!({"id": "m", "max_model_len": 8192})), Some("m")), Some(8192));
-        assert_eq!(context_of(&list(json!({"id": "m", "context_length": 4096})), None), Some(4096));
-        assert_eq!(context_of(&list(json!({"id": "m", "meta": {"n_ctx_train": 9}})), None), None);
-        assert_eq!(context_of(&list(json!({"id": "m", "max_model_len": 8192})), Some("x")), None);
+        assert_eq!(
+            context_of(&list(json!({"id": "m", "max_model_len": 8192})), Some("m")),
+            Some(8192)
+        );
+        assert_eq!(
+            context_of(&list(json!({"id": "m", "context_length": 4096})), None),
+            Some(4096)
+        );
+        assert_eq!(
+            context_of(&list(json!({"id": "m", "meta": {"n_ctx_train": 9}})), None),
+            None
+        );
+        assert_eq!(
+            context_of(&list(json!({"id": "m", "max_model_len": 8192})), Some("x")),
+            None
+        );
     }
 
     #[test]
     fn a_list_of_several_models_tells_no_context_without_a_name() {
-        let list = json!({"data": [{"id": "a", "max_model_len": 1}, {"id": "b", "max_model_len": 2}]});
+        let list =
+            json!({"data": [{"id": "a", "max_model_len": 1}, {"id": "b", "max_model_len": 2}]});
         assert_eq!(context_of(&list, None), None);
         assert_eq!(context_of(&list, Some("b")), Some(2));
         assert_eq!(model_names(&list), Some(vec!["a".into(), "b".into()]));

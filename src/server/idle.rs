@@ -6,15 +6,13 @@ use super::Connected;
 use super::http::ask;
 use crate::clock::Stamp;
 
-/// Gauges whose sum is the number of requests in the server: mlx-serve and vLLM, llama.cpp, the
-/// embedded server.
-const GAUGES: [&str; 6] = [
+/// Gauges whose sum is the number of requests in the server: those of vLLM, mlx-serve and the
+/// embedded server, and those of llama.cpp.
+const GAUGES: [&str; 4] = [
     "vllm:num_requests_running",
     "vllm:num_requests_waiting",
     "llamacpp:requests_processing",
     "llamacpp:requests_deferred",
-    "flashrig_sim_requests_running",
-    "flashrig_sim_requests_waiting",
 ];
 /// How long a server without such metrics is left alone.
 const QUIET: Duration = Duration::from_secs(1);
@@ -23,7 +21,9 @@ const ASK_LIMIT: Duration = Duration::from_secs(5);
 
 /// The server did not become idle.
 #[derive(Debug, thiserror::Error)]
-#[error("the server at {url} still works on {requests} requests {limit:?} after the last client left")]
+#[error(
+    "the server at {url} still works on {requests} requests {limit:?} after the last client left"
+)]
 pub struct IdleError {
     url: String,
     requests: f64,
@@ -51,7 +51,11 @@ pub async fn wait_idle(server: &Connected, limit: Duration) -> Result<Duration, 
             }
             Some(n) if n <= 0.0 => return Ok(waited),
             Some(requests) if waited > limit => {
-                return Err(IdleError { url: server.record.url.clone(), requests, limit });
+                return Err(IdleError {
+                    url: server.record.url.clone(),
+                    requests,
+                    limit,
+                });
             }
             Some(_) => tokio::time::sleep(POLL).await,
         }
@@ -66,8 +70,14 @@ fn requests(metrics: &str) -> Option<f64> {
         if !GAUGES.contains(&name) {
             continue;
         }
-        let after = line.rsplit_once('}').map_or(&line[name.len()..], |(_, rest)| rest);
-        if let Some(value) = after.split_whitespace().next().and_then(|v| v.parse::<f64>().ok()) {
+        let after = line
+            .rsplit_once('}')
+            .map_or(&line[name.len()..], |(_, rest)| rest);
+        if let Some(value) = after
+            .split_whitespace()
+            .next()
+            .and_then(|v| v.parse::<f64>().ok())
+        {
             *sum.get_or_insert(0.0) += value;
         }
     }

@@ -84,7 +84,10 @@ fn validate(name: &str, file: &str, raw: RawProfile) -> Result<Profile, FileErro
         RawKind::Simulated => {
             let missing = |field| bad(field, "is needed for a simulated server");
             if raw.url.is_some() || raw.key_env.is_some() {
-                return Err(bad("url", "a simulated server has no address or key of its own"));
+                return Err(bad(
+                    "url",
+                    "a simulated server has no address or key of its own",
+                ));
             }
             let model = raw.model.ok_or_else(|| missing("model"))?;
             let context = raw.context.ok_or_else(|| missing("context"))?;
@@ -99,14 +102,20 @@ fn validate(name: &str, file: &str, raw: RawProfile) -> Result<Profile, FileErro
                 return Err(bad("sim", "belongs to simulated servers only"));
             }
             Kind::Attached {
-                url: raw.url.ok_or_else(|| bad("url", "is needed for an attached server"))?,
+                url: raw
+                    .url
+                    .ok_or_else(|| bad("url", "is needed for an attached server"))?,
                 model: raw.model,
                 context: raw.context,
                 key_env: raw.key_env,
             }
         }
     };
-    Ok(Profile { name: name.to_owned(), title: raw.title, kind })
+    Ok(Profile {
+        name: name.to_owned(),
+        title: raw.title,
+        kind,
+    })
 }
 
 #[cfg(test)]

@@ -38,7 +38,9 @@ pub enum TargetError {
     #[error(transparent)]
     Profile(#[from] ProfileError),
     /// `--speed` with a real server.
-    #[error("--speed is for simulated servers; {0} is a real one, and its time is what is measured")]
+    #[error(
+        "--speed is for simulated servers; {0} is a real one, and its time is what is measured"
+    )]
     SpeedOfReal(String),
     /// A speed that is no positive number.
     #[error("--speed {0} is no positive number")]
@@ -69,10 +71,16 @@ impl Target {
             }
         } else {
             match Library::new(project).load(name)?.kind {
-                Kind::Simulated(profile) => {
-                    Self::Simulated { profile, speed: speed.unwrap_or(1.0) }
-                }
-                Kind::Attached { url, model, context, key_env } => Self::Attached {
+                Kind::Simulated(profile) => Self::Simulated {
+                    profile,
+                    speed: speed.unwrap_or(1.0),
+                },
+                Kind::Attached {
+                    url,
+                    model,
+                    context,
+                    key_env,
+                } => Self::Attached {
                     name: name.to_owned(),
                     url: base(&url),
                     model,
@@ -93,7 +101,10 @@ impl Target {
 /// The address that `/v1/…` is appended to.
 fn base(url: &str) -> String {
     let url = url.trim_end_matches('/');
-    url.strip_suffix("/v1").unwrap_or(url).trim_end_matches('/').to_owned()
+    url.strip_suffix("/v1")
+        .unwrap_or(url)
+        .trim_end_matches('/')
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -102,7 +113,12 @@ mod tests {
 
     #[test]
     fn an_address_is_taken_with_and_without_v1() {
-        for url in ["http://h:1", "http://h:1/", "http://h:1/v1", "http://h:1/v1/"] {
+        for url in [
+            "http://h:1",
+            "http://h:1/",
+            "http://h:1/v1",
+            "http://h:1/v1/",
+        ] {
             match Target::parse(Some(url), None, None).unwrap() {
                 Target::Attached { url, .. } => assert_eq!(url, "http://h:1"),
                 Target::Simulated { .. } => panic!("{url} is no simulated server"),
@@ -118,7 +134,9 @@ mod tests {
 
     #[test]
     fn an_unknown_profile_is_answered_with_the_nearest() {
-        let error = Target::parse(Some("smi"), None, None).unwrap_err().to_string();
+        let error = Target::parse(Some("smi"), None, None)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("did you mean \"sim\"?"), "{error}");
     }
 }

@@ -71,12 +71,27 @@ pub async fn warm_up(server: &Connected, dialect: Dialect) -> Result<(), WarmUpE
         Dialect::AnthropicCountTokens | Dialect::Models | Dialect::Other => return Ok(()),
     };
     let url = &server.record.url;
-    let answer =
-        ask(&format!("{url}{path}"), server.key.as_ref(), Some(&body), LIMIT).await?;
+    let answer = ask(
+        &format!("{url}{path}"),
+        server.key.as_ref(),
+        Some(&body),
+        LIMIT,
+    )
+    .await?;
     let (status, words, url) = (answer.status, answer.words(), url.clone());
     match status {
         200..=299 => Ok(()),
-        404 | 405 | 501 => Err(WarmUpError::NoRoute { url, path, status, words }),
-        _ => Err(WarmUpError::Refused { url, path, status, words }),
+        404 | 405 | 501 => Err(WarmUpError::NoRoute {
+            url,
+            path,
+            status,
+            words,
+        }),
+        _ => Err(WarmUpError::Refused {
+            url,
+            path,
+            status,
+            words,
+        }),
     }
 }

@@ -9,7 +9,9 @@ use crate::records::{Event, RUN_SCHEMA, Run, apply};
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// No such folder or file.
-    #[error("{path} cannot be read: {source}; give the folder of a run, e.g. results/<time>-pair-…")]
+    #[error(
+        "{path} cannot be read: {source}; give the folder of a run, e.g. results/<time>-pair-…"
+    )]
     Unreadable {
         /// What was looked for.
         path: PathBuf,
@@ -63,17 +65,25 @@ fn parse(path: &Path, text: &str) -> Result<Run, ReadError> {
     };
     // The version first: a later format may lack fields that this one needs.
     let value: serde_json::Value = serde_json::from_str(text).map_err(invalid)?;
-    let found = value.get("schema").and_then(|s| s.as_str()).unwrap_or_default();
+    let found = value
+        .get("schema")
+        .and_then(|s| s.as_str())
+        .unwrap_or_default();
     if found != RUN_SCHEMA {
-        return Err(ReadError::Schema { path: path.to_owned(), found: found.to_owned() });
+        return Err(ReadError::Schema {
+            path: path.to_owned(),
+            found: found.to_owned(),
+        });
     }
     serde_json::from_str(text).map_err(invalid)
 }
 
 /// Folds the events. The last line may be cut off: the rig was killed while writing it.
 fn rebuild(path: &Path) -> Result<Run, ReadError> {
-    let text = fs::read_to_string(path)
-        .map_err(|source| ReadError::Unreadable { path: path.to_owned(), source })?;
+    let text = fs::read_to_string(path).map_err(|source| ReadError::Unreadable {
+        path: path.to_owned(),
+        source,
+    })?;
     let lines: Vec<&str> = text.lines().collect();
     let mut run = None;
     for (index, line) in lines.iter().enumerate() {
@@ -89,5 +99,7 @@ fn rebuild(path: &Path) -> Result<Run, ReadError> {
             }
         }
     }
-    run.ok_or_else(|| ReadError::Empty { path: path.to_owned() })
+    run.ok_or_else(|| ReadError::Empty {
+        path: path.to_owned(),
+    })
 }

@@ -65,7 +65,12 @@ impl Store {
         let (events, requests) = (open("events.jsonl")?, open("requests.jsonl")?);
         let sessions = folder.join("sessions");
         fs::create_dir(&sessions).map_err(fail(&sessions))?;
-        Ok(Self { folder, events, requests, run: None })
+        Ok(Self {
+            folder,
+            events,
+            requests,
+            run: None,
+        })
     }
 
     /// The folder.
@@ -75,7 +80,10 @@ impl Store {
 
     /// The folder's name.
     pub fn id(&self) -> String {
-        self.folder.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
+        self.folder
+            .file_name()
+            .map(|n| n.to_string_lossy().into_owned())
+            .unwrap_or_default()
     }
 
     /// The record so far.
@@ -92,8 +100,10 @@ impl Store {
         apply(&mut self.run, event);
         let path = self.folder.join("run.json");
         let Some(run) = &self.run else { return Ok(()) };
-        let mut text = serde_json::to_vec_pretty(run)
-            .map_err(|e| StoreError { path: path.clone(), source: e.into() })?;
+        let mut text = serde_json::to_vec_pretty(run).map_err(|e| StoreError {
+            path: path.clone(),
+            source: e.into(),
+        })?;
         text.push(b'\n');
         write_atomically(&path, &text)
     }
@@ -111,7 +121,16 @@ impl Store {
     ) -> Result<(), StoreError> {
         let path = self.folder.join("requests.jsonl");
         for attempt in attempts {
-            append(&mut self.requests, &path, &RequestLine { round, arm, session, attempt })?;
+            append(
+                &mut self.requests,
+                &path,
+                &RequestLine {
+                    round,
+                    arm,
+                    session,
+                    attempt,
+                },
+            )?;
         }
         Ok(())
     }
@@ -119,7 +138,10 @@ impl Store {
 
 /// One line, in one write, so that a kill never leaves half of one in the middle of the file.
 fn append<T: Serialize>(file: &mut File, path: &Path, value: &T) -> Result<(), StoreError> {
-    let fail = |source| StoreError { path: path.to_owned(), source };
+    let fail = |source| StoreError {
+        path: path.to_owned(),
+        source,
+    };
     let mut line = serde_json::to_vec(value).map_err(|e| fail(e.into()))?;
     line.push(b'\n');
     file.write_all(&line).map_err(fail)
@@ -130,7 +152,10 @@ fn append<T: Serialize>(file: &mut File, path: &Path, value: &T) -> Result<(), S
 /// # Errors
 /// The folder cannot be written.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let fail = |source| StoreError { path: path.to_owned(), source };
+    let fail = |source| StoreError {
+        path: path.to_owned(),
+        source,
+    };
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
     file.write_all(bytes).map_err(fail)?;

@@ -25,7 +25,10 @@ pub(in crate::process) fn adopt_orphans() -> bool {
 /// Gives the program to be spawned a session of its own.
 pub(in crate::process) fn set_up_leader(command: &mut Command) {
     let set_up = || setsid().map(drop).map_err(io::Error::from);
-    #[expect(unsafe_code, reason = "between fork and exec only one async-signal-safe system call is made")]
+    #[expect(
+        unsafe_code,
+        reason = "between fork and exec only one async-signal-safe system call is made"
+    )]
     unsafe {
         command.pre_exec(set_up);
     }
@@ -57,7 +60,10 @@ pub(in crate::process) fn info(pid: u32) -> Option<ProcessInfo> {
     let rss_bytes = pidrusage::<RUsageInfoV0>(id).map_or(0, |usage| usage.ri_resident_size);
     Some(ProcessInfo {
         pid,
-        born: facts.pbi_start_tvsec.saturating_mul(1_000_000).saturating_add(facts.pbi_start_tvusec),
+        born: facts
+            .pbi_start_tvsec
+            .saturating_mul(1_000_000)
+            .saturating_add(facts.pbi_start_tvusec),
         zombie: facts.pbi_status == ZOMBIE,
         // Given in Mach time units, whose length cannot be had without unsafe code.
         cpu: None,
