@@ -13,6 +13,7 @@ pub mod judge;
 pub mod plan;
 pub mod process;
 pub mod records;
+pub mod report;
 pub mod run;
 pub mod server;
 pub mod sim;

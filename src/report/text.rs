@@ -1,0 +1,321 @@
+//! The report as the terminal shows it.
+
+use std::fmt::Write as _;
+
+use comfy_table::{CellAlignment, Table, presets};
+use console::Style;
+
+use super::figures::{arms, count, middle, part, ratio, seconds, sessions, shown_rounds, times};
+use crate::records::{
+    ArmKind, CachePolicy, ContextSource, Functional, Run, RunState, Status, TimeVerdict, Verdict,
+};
+
+/// Renders a run. `width` bounds the lines of prose.
+pub fn text(run: &Run) -> String {
+    let mut out = String::new();
+    head(run, &mut out);
+    if run.rounds.is_empty() {
+        let _ = writeln!(out, "\nNothing was measured.");
+        ending(run, &mut out);
+        return out;
+    }
+    let _ = writeln!(out, "\n{}", summary_table(run));
+    let _ = writeln!(
+        out,
+        "\nWhere the time went{}\n{}",
+        over_rounds(run),
+        split_table(run)
+    );
+    let _ = writeln!(out);
+    together_line(run, &mut out);
+    if let Some(verdict) = &run.verdict {
+        verdicts(run, verdict, &mut out);
+    }
+    ending(run, &mut out);
+    out
+}
+
+fn head(run: &Run, out: &mut String) {
+    let server = &run.server;
+    if server.simulated {
+        let speed = server
+            .speed
+            .map_or_else(String::new, |s| format!(" at speed {s}"));
+        let _ = writeln!(
+            out,
+            "{} Simulated server{speed}: the agents, their work and the checks are real; the \
+             server's speed is made up.",
+            Style::new().yellow().bold().apply_to("SIMULATED"),
+        );
+    }
+    let version = server.version.as_deref().unwrap_or("version unknown");
+    let context = match (server.context_tokens, server.context_source) {
+        (Some(n), ContextSource::Given) => format!("context {} (as given)", count(Some(n as f64))),
+        (Some(n), _) => format!("context {}", count(Some(n as f64))),
+        (None, _) => "context unknown".to_owned(),
+    };
+    let _ = writeln!(
+        out,
+        "{} {} · model {} · {} {version} · {context}",
+        Style::new().bold().apply_to("flashrig"),
+        run.command,
+        server.model,
+        server.name,
+    );
+    let cache = match run.spec.cache {
+        CachePolicy::Cold => "cold cache (a nonce per session)",
+        CachePolicy::Warm => "warm cache",
+        CachePolicy::Keep => "cache as found",
+    };
+    let rounds = run.spec.rounds;
+    let _ = writeln!(
+        out,
+        "{rounds} round{} · {cache} · contained by {} · {}",
+        if rounds == 1 { "" } else { "s" },
+        run.rig.sandbox,
+        run.started_at,
+    );
+}
+
+fn over_rounds(run: &Run) -> String {
+    let (shown, all) = (shown_rounds(run).len(), run.rounds.len());
+    match (shown, all) {
+        (1, 1) => String::new(),
+        (shown, all) if shown == all => format!(" (median of {shown} rounds)"),
+        (shown, all) => format!(" (median of {shown} valid rounds of {all})"),
+    }
+}
+
+fn new_table(head: &[&str], left: usize) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(head);
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((if index == 0 { 2 } else { 1 }, 1));
+        if index >= left {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+fn summary_table(run: &Run) -> Table {
+    let mut table = new_table(
+        &[
+            "session",
+            "agent",
+            "alone",
+            "together",
+            "slowdown",
+            "requests",
+            "tokens in",
+            "out",
+            "result",
+        ],
+        2,
+    );
+    for spec in &run.spec.sessions {
+        let alone = sessions(run, ArmKind::BackToBack, &spec.id);
+        let together = sessions(run, ArmKind::Together, &spec.id);
+        let slowdown = run
+            .verdict
+            .as_ref()
+            .and_then(|v| v.sessions.iter().find(|s| s.id == spec.id))
+            .map_or_else(|| times(None), |s| ratio(&s.slowdown));
+        let wall = |items: &[&crate::records::Session]| middle(items, |s| s.wall_s.map(|w| w.0));
+        let version = spec.agent.version.as_deref().unwrap_or("");
+        let requests = middle(&together, |s| Some(s.requests as f64));
+        let side = middle(&together, |s| Some(s.side_requests as f64)).filter(|n| *n > 0.0);
+        table.add_row([
+            spec.id.clone(),
+            format!("{} {version}", spec.agent.name)
+                .trim_end()
+                .to_owned(),
+            seconds(wall(&alone)),
+            seconds(wall(&together)),
+            slowdown,
+            match side {
+                Some(side) => format!("{} +{} side", count(requests), count(Some(side))),
+                None => count(requests),
+            },
+            count(middle(&together, |s| s.input_tokens.map(|n| n as f64))),
+            count(middle(&together, |s| s.output_tokens.map(|n| n as f64))),
+            result(run, &spec.id),
+        ]);
+    }
+    table
+}
+
+/// How the sessions of one name went over all rounds, the invalid ones too.
+fn result(run: &Run, id: &str) -> String {
+    let all: Vec<_> = run
+        .rounds
+        .iter()
+        .flat_map(|r| &r.arms)
+        .flat_map(|a| &a.sessions)
+        .filter(|s| s.id == id)
+        .collect();
+    let done = all
+        .iter()
+        .filter(|s| s.failures.is_empty() && s.status.is_completed())
+        .count();
+    match all
+        .iter()
+        .find(|s| !s.failures.is_empty() || !s.status.is_completed())
+    {
+        None if all.is_empty() => "–".to_owned(),
+        None if all.iter().any(|s| s.status == Status::CompletedNoExit) => {
+            "done, did not exit".to_owned()
+        }
+        None => "done".to_owned(),
+        Some(s) if s.status.is_completed() => format!("{done} of {} done", all.len()),
+        Some(s) => format!("{done} of {} done, {}", all.len(), s.status.words()),
+    }
+}
+
+fn split_table(run: &Run) -> Table {
+    let mut table = new_table(
+        &[
+            "session", "arm", "startup", "waiting", "decoding", "between", "back-off", "exit",
+            "cached", "CPU",
+        ],
+        2,
+    );
+    for spec in &run.spec.sessions {
+        for kind in [ArmKind::BackToBack, ArmKind::Together] {
+            let items = sessions(run, kind, &spec.id);
+            let cached = middle(&items, |s| {
+                let (cached, input) = (s.cached_tokens? as f64, s.input_tokens? as f64);
+                (input > 0.0).then_some(cached / input)
+            });
+            table.add_row([
+                if kind == ArmKind::BackToBack {
+                    spec.id.clone()
+                } else {
+                    String::new()
+                },
+                if kind == ArmKind::BackToBack {
+                    "alone"
+                } else {
+                    "together"
+                }
+                .to_owned(),
+                seconds(part(&items, |s| s.startup_s.0)),
+                seconds(part(&items, |s| s.waiting_s.0 + s.gate_s.0)),
+                seconds(part(&items, |s| s.decoding_s.0)),
+                seconds(part(&items, |s| s.between_s.0)),
+                seconds(part(&items, |s| s.backoff_s.0)),
+                seconds(part(&items, |s| s.exit_s.0)),
+                cached.map_or_else(|| "–".to_owned(), |c| format!("{:.0}%", c * 100.0)),
+                seconds(middle(&items, |s| s.cpu_s.map(|c| c.0))),
+            ]);
+        }
+    }
+    table
+}
+
+fn together_line(run: &Run, out: &mut String) {
+    let together = middle(&arms(run, ArmKind::Together), |a| a.makespan_s.map(|m| m.0));
+    let alone = middle(&arms(run, ArmKind::BackToBack), |a| {
+        a.sum_of_walls_s.map(|m| m.0)
+    });
+    let _ = write!(
+        out,
+        "Together {}, back to back {}",
+        seconds(together),
+        seconds(alone)
+    );
+    let Some(overall) = run.verdict.as_ref().map(|v| v.together_over_back_to_back) else {
+        let _ = writeln!(out, ".");
+        return;
+    };
+    let _ = match overall.value {
+        None => writeln!(out, ": not compared, no round is valid."),
+        Some(r) => {
+            let percent = ((r - 1.0) * 100.0).abs();
+            let words = match r {
+                _ if percent < 0.5 => "both take the same time".to_owned(),
+                r if r < 1.0 => format!("together finishes {percent:.0}% sooner"),
+                _ => format!("together finishes {percent:.0}% later"),
+            };
+            let interval = overall.ci95.map_or_else(String::new, |[low, high]| {
+                format!(" (ratio {r:.2}, 95% {low:.2}–{high:.2}, n={})", overall.n)
+            });
+            writeln!(out, ": {}{interval}.", Style::new().bold().apply_to(words))
+        }
+    };
+}
+
+fn verdicts(run: &Run, verdict: &Verdict, out: &mut String) {
+    let good = Style::new().green().bold();
+    let so_so = Style::new().yellow().bold();
+    let bad = Style::new().red().bold();
+    let total: usize = run
+        .rounds
+        .iter()
+        .flat_map(|r| &r.arms)
+        .map(|a| a.sessions.len())
+        .sum();
+    let functional = match verdict.functional {
+        Functional::Pass => {
+            format!(
+                "{} all {total} sessions done, every check passed",
+                good.apply_to("pass")
+            )
+        }
+        Functional::Fail => format!("{}", bad.apply_to("fail")),
+        Functional::Unknown => format!("{}", so_so.apply_to("unknown")),
+    };
+    let _ = writeln!(out, "Functional: {functional}");
+    let limits = run.spec.thresholds;
+    let worst = verdict
+        .worst_session
+        .as_deref()
+        .map_or_else(String::new, |id| {
+            format!("worst slowdown {} ({id})", ratio(&verdict.worst_slowdown))
+        });
+    let time = match verdict.time {
+        TimeVerdict::Pass => {
+            format!(
+                "{} {worst}, at or below {:.2}×",
+                good.apply_to("pass"),
+                limits.pass
+            )
+        }
+        TimeVerdict::Warn => {
+            format!(
+                "{} {worst}, at or below {:.2}×",
+                so_so.apply_to("warning"),
+                limits.fail
+            )
+        }
+        TimeVerdict::Fail => format!(
+            "{} {worst}, above {:.2}×",
+            bad.apply_to("fail"),
+            limits.fail
+        ),
+        TimeVerdict::Inconclusive => format!("{} {worst}", so_so.apply_to("inconclusive")),
+        TimeVerdict::Unknown => format!("{} no valid round", so_so.apply_to("unknown")),
+    };
+    let _ = writeln!(out, "Time: {time}");
+    for reason in &verdict.reasons {
+        let _ = writeln!(out, "  because {reason}");
+    }
+    for warning in &verdict.warnings {
+        let _ = writeln!(out, "  mind: {warning}");
+    }
+}
+
+fn ending(run: &Run, out: &mut String) {
+    let state = match run.state {
+        RunState::Finished => return,
+        RunState::Unfinished => "The run is not finished: it goes on, or flashrig was killed",
+        RunState::Interrupted => "The run was interrupted",
+        RunState::Failed => "The run failed",
+    };
+    let why = run
+        .stopped_because
+        .as_deref()
+        .map_or_else(String::new, |w| format!(": {w}"));
+    let _ = writeln!(out, "{}{why}.", Style::new().red().bold().apply_to(state));
+}
