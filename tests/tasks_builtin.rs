@@ -1,5 +1,10 @@
 //! The built-in tasks do what they claim, proven with the plain `git` and `cargo` commands and
 //! with none of flashrig's own workspace and verification code.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests may panic, and say what they found"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
