@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
+
 use super::document::Document;
 use super::folder::Folder;
 use super::raw::WALKTHROUGH_SCHEMA;
@@ -9,12 +11,30 @@ use super::{Source, Step, TaskError, Walkthrough, paths};
 
 const FILE: &str = "walkthrough.toml";
 
+/// The file with its steps not yet read. They are read one by one, because the parser loses the
+/// place of an error within a list of tagged tables.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawWalkthrough {
+    schema: String,
+    #[serde(default)]
+    steps: Vec<toml::Table>,
+}
+
 /// Reads the walkthrough in a task's folder, if there is one.
 pub(super) fn read(folder: &Folder, source: &Source) -> Result<Option<Walkthrough>, TaskError> {
     if folder.read(FILE)?.is_none() {
         return Ok(None);
     }
-    let (walkthrough, document) = Document::read::<Walkthrough>(folder, FILE, WALKTHROUGH_SCHEMA)?;
+    let (raw, document) = Document::read::<RawWalkthrough>(folder, FILE, WALKTHROUGH_SCHEMA)?;
+    let mut steps = Vec::new();
+    for (index, table) in raw.steps.into_iter().enumerate() {
+        steps.push(Step::deserialize(table).map_err(|e| step_error(&document, index, &e))?);
+    }
+    let walkthrough = Walkthrough {
+        schema: raw.schema,
+        steps,
+    };
     if !matches!(walkthrough.steps.last(), Some(Step::Say { .. })) {
         let problem = "must end with a step `do = \"say\"`, which ends the session";
         return Err(document.error("steps", problem));
@@ -26,6 +46,17 @@ pub(super) fn read(folder: &Folder, source: &Source) -> Result<Option<Walkthroug
         })?;
     }
     Ok(Some(walkthrough))
+}
+
+fn step_error(document: &Document, index: usize, error: &toml::de::Error) -> TaskError {
+    let message = error.message().trim_end();
+    let unknown = message
+        .strip_prefix("unknown field `")
+        .and_then(|rest| rest.split_once('`'));
+    match unknown {
+        Some((name, _)) => document.error(format!("steps[{index}].{name}"), message),
+        None => document.error(format!("steps[{index}]"), message),
+    }
 }
 
 /// What is known of the workspace's files while the steps go by.
