@@ -1,5 +1,7 @@
 //! Case H2: what the agent did to tests and verifier has no effect, and is reported.
 
+#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -37,12 +39,18 @@ impl Yard {
         self.base.copy_to(&ws).unwrap();
         act(&ws);
         let patch = self.base.patch(&ws).unwrap();
-        verify(&self.task, &self.base, &patch, &self.scratch(), &Plain).await.unwrap()
+        verify(&self.task, &self.base, &patch, &self.scratch(), &Plain)
+            .await
+            .unwrap()
     }
 }
 
 fn outcomes(found: &Verification) -> Vec<(&str, CheckOutcome)> {
-    found.checks.iter().map(|check| (check.name.as_str(), check.outcome)).collect()
+    found
+        .checks
+        .iter()
+        .map(|check| (check.name.as_str(), check.outcome))
+        .collect()
 }
 
 fn solve(ws: &Path) {
@@ -91,7 +99,10 @@ async fn touching_a_protected_file_fails_even_when_every_check_passes() {
         .await;
     assert_eq!(outcomes(&found), [("visible", PASSED), ("hidden", PASSED)]);
     assert!(!found.passed());
-    assert_eq!(found.reasons(), ["protected files touched: tests/visible.sh"]);
+    assert_eq!(
+        found.reasons(),
+        ["protected files touched: tests/visible.sh"]
+    );
     let text = fs::read_to_string(yard.scratch().join("tests/visible.sh")).unwrap();
     assert!(text.contains("add.sh 0 0"));
 }
@@ -107,14 +118,18 @@ async fn a_verifier_that_the_agent_planted_has_no_effect() {
         .await;
     assert_eq!(outcomes(&found), [("visible", PASSED), ("hidden", FAILED)]);
     assert_eq!(found.hidden_overwritten, ["tests/hidden.sh"]);
-    assert_eq!(found.protected_touched, ["tests/hidden.sh", "tests/other.sh"]);
+    assert_eq!(
+        found.protected_touched,
+        ["tests/hidden.sh", "tests/other.sh"]
+    );
     assert!(!yard.scratch().join("tests/other.sh").exists());
 }
 
 #[tokio::test]
 async fn a_deleted_test_is_back() {
-    let found =
-        Yard::new(task()).after(|ws| fs::remove_dir_all(ws.join("tests")).unwrap()).await;
+    let found = Yard::new(task())
+        .after(|ws| fs::remove_dir_all(ws.join("tests")).unwrap())
+        .await;
     assert_eq!(outcomes(&found), [("visible", PASSED), ("hidden", FAILED)]);
     assert_eq!(found.protected_touched, ["tests/visible.sh"]);
 }
@@ -133,7 +148,13 @@ async fn a_link_in_place_of_the_tests_leads_no_write_astray() {
         .await;
     assert_eq!(found.protected_touched, ["tests/visible.sh"]);
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
-    assert!(yard.scratch().join("tests").symlink_metadata().unwrap().is_dir());
+    assert!(
+        yard.scratch()
+            .join("tests")
+            .symlink_metadata()
+            .unwrap()
+            .is_dir()
+    );
 }
 
 #[tokio::test]
@@ -153,11 +174,21 @@ async fn what_the_agent_left_in_ignored_folders_takes_no_part() {
 #[tokio::test]
 async fn success_without_the_real_tests_output_does_not_pass() {
     let mut task = task();
-    task.checks = vec![check("early", &["sh", "add.sh"], Before::Fail, Some("all [0-9]+ ran"))];
-    let found =
-        Yard::new(task).after(|ws| fs::write(ws.join("add.sh"), "exit 0\n").unwrap()).await;
+    task.checks = vec![check(
+        "early",
+        &["sh", "add.sh"],
+        Before::Fail,
+        Some("all [0-9]+ ran"),
+    )];
+    let found = Yard::new(task)
+        .after(|ws| fs::write(ws.join("add.sh"), "exit 0\n").unwrap())
+        .await;
     assert_eq!(outcomes(&found), [("early", CheckOutcome::LacksOutput)]);
-    assert!(found.reasons()[0].contains("all [0-9]+ ran"), "{:?}", found.reasons());
+    assert!(
+        found.reasons()[0].contains("all [0-9]+ ran"),
+        "{:?}",
+        found.reasons()
+    );
 }
 
 #[tokio::test]
@@ -182,13 +213,20 @@ async fn every_check_runs_and_each_end_is_told_apart() {
         ]
     );
     assert_eq!(found.not_run().count(), 1);
-    assert!(found.reasons()[0].contains("100ms"), "{:?}", found.reasons());
+    assert!(
+        found.reasons()[0].contains("100ms"),
+        "{:?}",
+        found.reasons()
+    );
 }
 
 #[tokio::test]
 async fn a_patch_beyond_its_limits_does_not_pass() {
     let mut task = task();
-    task.diff_limit = DiffLimit { files: Some(1), lines: Some(3) };
+    task.diff_limit = DiffLimit {
+        files: Some(1),
+        lines: Some(3),
+    };
     let found = Yard::new(task)
         .after(|ws| {
             solve(ws);
@@ -207,12 +245,20 @@ async fn a_patch_beyond_its_limits_does_not_pass() {
 #[tokio::test]
 async fn a_hidden_file_outside_the_tree_is_an_error_that_names_the_task() {
     let mut task = task();
-    task.hidden.push(HiddenFile { to: "../x".into(), bytes: Vec::new() });
+    task.hidden.push(HiddenFile {
+        to: "../x".into(),
+        bytes: Vec::new(),
+    });
     let yard = Yard::new(task);
     let patch = yard.base.tree_with_patch("").unwrap();
-    let error = verify(&yard.task, &yard.base, &patch, &yard.scratch(), &Plain).await.unwrap_err();
+    let error = verify(&yard.task, &yard.base, &patch, &yard.scratch(), &Plain)
+        .await
+        .unwrap_err();
     let words = format!("{error:#}");
-    assert!(words.contains("fix-add") && words.contains("../x"), "{words}");
+    assert!(
+        words.contains("fix-add") && words.contains("../x"),
+        "{words}"
+    );
 }
 
 #[tokio::test]
@@ -223,8 +269,9 @@ async fn verification_adds_little_to_the_checks_own_time() {
     // The best of a few: the machine is shared, the limit is not about its worst moment.
     for _ in 0..5 {
         let start = Instant::now();
-        let found =
-            verify(&yard.task, &yard.base, &patch, &yard.scratch(), &Plain).await.unwrap();
+        let found = verify(&yard.task, &yard.base, &patch, &yard.scratch(), &Plain)
+            .await
+            .unwrap();
         let own: f64 = found.checks.iter().map(|check| check.duration_s.0).sum();
         best = best.min(start.elapsed().saturating_sub(Duration::from_secs_f64(own)));
         fs::remove_dir_all(yard.scratch()).unwrap();

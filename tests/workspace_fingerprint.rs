@@ -1,5 +1,7 @@
 //! Case H3: an agent that leaves its copy for the source repository is found out.
 
+#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
 use std::fs;
 use std::path::Path;
 
@@ -7,6 +9,7 @@ use flashrig::task::Source;
 use flashrig::workspace::Fingerprint;
 use tempfile::TempDir;
 
+#[expect(dead_code, reason = "other test files use the rest")]
 mod workspace_support;
 use workspace_support::{Yard, git, sample, user_repo};
 

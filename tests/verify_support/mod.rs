@@ -1,8 +1,6 @@
 //! A small task in shell, and a runner of plain processes: the real one, with sandbox and
 //! supervision, lives in the process room.
 
-#![allow(dead_code, reason = "each test file uses its part")]
-
 use std::future::Future;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
@@ -11,7 +9,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use flashrig::task::{
-    Before, Check, Cheat, DiffLimit, Fixture, FixtureCommit, FixtureFile, HiddenFile, Source, Task,
+    Before, Cheat, Check, DiffLimit, Fixture, FixtureCommit, FixtureFile, HiddenFile, Source, Task,
 };
 use flashrig::verify::{CheckExit, CheckRun, CheckRunner};
 use globset::{Glob, GlobSetBuilder};
@@ -28,7 +26,11 @@ impl CheckRunner for Plain {
         Box::pin(async move {
             let start = Instant::now();
             let mut command = tokio::process::Command::new(&argv[0]);
-            command.args(&argv[1..]).current_dir(dir).stdin(Stdio::null()).kill_on_drop(true);
+            command
+                .args(&argv[1..])
+                .current_dir(dir)
+                .stdin(Stdio::null())
+                .kill_on_drop(true);
             let ended = tokio::time::timeout(limit, command.output()).await;
             let (exit, output) = match ended {
                 Err(_) => (CheckExit::TimedOut, Vec::new()),
@@ -41,13 +43,22 @@ impl CheckRunner for Plain {
                     (exit, [output.stdout, output.stderr].concat())
                 }
             };
-            CheckRun { exit, output, dropped_bytes: 0, duration: start.elapsed() }
+            CheckRun {
+                exit,
+                output,
+                dropped_bytes: 0,
+                duration: start.elapsed(),
+            }
         })
     }
 }
 
 fn file(path: &str, text: &str) -> FixtureFile {
-    FixtureFile { path: path.into(), bytes: text.into(), executable: false }
+    FixtureFile {
+        path: path.into(),
+        bytes: text.into(),
+        executable: false,
+    }
 }
 
 pub fn check(name: &str, run: &[&str], before: Before, must_print: Option<&str>) -> Check {
@@ -65,7 +76,10 @@ pub fn globs(patterns: &[&str]) -> (globset::GlobSet, Vec<String>) {
     for pattern in patterns {
         set.add(Glob::new(pattern).unwrap());
     }
-    (set.build().unwrap(), patterns.iter().map(|p| (*p).to_owned()).collect())
+    (
+        set.build().unwrap(),
+        patterns.iter().map(|p| (*p).to_owned()).collect(),
+    )
 }
 
 /// `add.sh` subtracts. The visible test asks for 0 + 0, the hidden one for 2 + 3.
@@ -79,7 +93,10 @@ pub fn task() -> Task {
         files: vec![
             file("add.sh", "echo $(($1 - $2))\n"),
             file("README.md", "# Adder\n"),
-            file("tests/visible.sh", "test \"$(sh add.sh 0 0)\" = 0 && echo visible ok\n"),
+            file(
+                "tests/visible.sh",
+                "test \"$(sh add.sh 0 0)\" = 0 && echo visible ok\n",
+            ),
         ],
     };
     Task {
@@ -100,13 +117,29 @@ pub fn task() -> Task {
             bytes: b"test \"$(sh add.sh 2 3)\" = 5 && echo hidden ok\n".to_vec(),
         }],
         checks: vec![
-            check("visible", &["sh", "tests/visible.sh"], Before::Pass, Some("visible ok")),
-            check("hidden", &["sh", "tests/hidden.sh"], Before::Fail, Some("hidden ok")),
+            check(
+                "visible",
+                &["sh", "tests/visible.sh"],
+                Before::Pass,
+                Some("visible ok"),
+            ),
+            check(
+                "hidden",
+                &["sh", "tests/hidden.sh"],
+                Before::Fail,
+                Some("hidden ok"),
+            ),
         ],
-        diff_limit: DiffLimit { files: Some(2), lines: Some(10) },
+        diff_limit: DiffLimit {
+            files: Some(2),
+            lines: Some(10),
+        },
         solution: edit("add.sh", "echo $(($1 - $2))", "echo $(($1 + $2))"),
         cheats: vec![
-            Cheat { name: "constant".into(), patch: edit("add.sh", "echo $(($1 - $2))", "echo 0") },
+            Cheat {
+                name: "constant".into(),
+                patch: edit("add.sh", "echo $(($1 - $2))", "echo 0"),
+            },
             Cheat {
                 name: "delete-test".into(),
                 patch: "diff --git a/tests/visible.sh b/tests/visible.sh\n\
