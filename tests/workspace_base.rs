@@ -1,5 +1,7 @@
 //! Making a base, and copying workspaces from it.
 
+#![expect(clippy::unwrap_used, reason = "a step that fails fails the test")]
+
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};

@@ -82,6 +82,8 @@ pub enum SkipReason {
     Special,
     /// Inside a submodule, whose content the base does not hold.
     Submodule,
+    /// In a folder nested deeper than a patch follows.
+    TooDeep,
     /// A name that git cannot store.
     BadName,
 }

@@ -59,8 +59,11 @@ pub(super) fn judge(check: &Check, run: &CheckRun) -> CheckResult {
 
 /// The end of a text, cut between characters.
 fn tail(text: &str) -> &str {
-    let start = text.len().saturating_sub(STORED_OUTPUT_BYTES);
-    &text[text.ceil_char_boundary(start)..]
+    let mut start = text.len().saturating_sub(STORED_OUTPUT_BYTES);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    &text[start..]
 }
 
 /// Limits that the patch exceeds, in words.

@@ -12,7 +12,7 @@ use git2::{IndexTime, Oid, Repository};
 use super::copy::{self, CopyReport, Linking};
 use super::flat::{self, Flat, LINK, SUBMODULE};
 use super::patch::{self, Patch};
-use super::{files, git, paths, snapshot, source};
+use super::{apply, files, git, paths, snapshot, source};
 use crate::task::Source;
 
 /// Why a base or a copy of it could not be made.
@@ -200,7 +200,7 @@ impl Base {
     /// When the text is no unified diff, or does not apply exactly.
     pub fn tree_with_patch(&self, text: &str) -> anyhow::Result<Patch> {
         let vault = git::open(&self.vault)?;
-        let tree = patch::apply(&vault, self.tree, text)?;
+        let tree = apply::apply(&vault, self.tree, text)?;
         patch::between(&vault, self.tree, tree, Vec::new())
     }
 

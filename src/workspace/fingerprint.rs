@@ -111,7 +111,7 @@ impl Fingerprint {
                 to,
             );
         }
-        for name in ["config", "hooks", "info"] {
+        for name in ["config", "hooks", "info/exclude", "info/attributes"] {
             self.look_at_git_folder(&repo.commondir().join(name), name);
         }
         // Entries, not bytes: any `git status` of the user's own rewrites the index's times.

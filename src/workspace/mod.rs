@@ -10,6 +10,7 @@
 //! git2 does all of it; no git program is needed. What must not enter this room: knowledge of
 //! agents, checks and experiments, and the operator's git configuration.
 
+mod apply;
 mod base;
 mod copy;
 mod files;
@@ -22,6 +23,7 @@ mod paths;
 mod render;
 mod snapshot;
 mod source;
+mod unified;
 
 pub use base::{Base, BaseError};
 pub use copy::CopyReport;

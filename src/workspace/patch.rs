@@ -1,6 +1,6 @@
 //! What an agent changed: facts from git2, text for people.
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use git2::{Delta, Diff, DiffOptions, Oid, Repository};
 
 use super::render::{self, Side};
@@ -127,32 +127,4 @@ fn side(
         id: file.id(),
         bytes,
     }))
-}
-
-/// Applies a unified diff to a tree, without any working folder, and returns the new tree.
-pub(super) fn apply(vault: &Repository, base: Oid, text: &str) -> anyhow::Result<Oid> {
-    if text.trim().is_empty() {
-        return Ok(base);
-    }
-    let diff = Diff::from_buffer(text.as_bytes()).map_err(|e| {
-        anyhow!(
-            "it is no unified diff as `git diff` writes it: {}",
-            e.message()
-        )
-    })?;
-    if diff.deltas().len() == 0 {
-        return Err(anyhow!("it holds no change; write it with `git diff`"));
-    }
-    let tree = vault
-        .find_tree(base)
-        .context("the base tree is missing; make the base again")?;
-    let mut index = vault.apply_to_tree(&tree, &diff, None).map_err(|e| {
-        anyhow!(
-            "it does not apply to the base: {}; write it anew against the base",
-            e.message()
-        )
-    })?;
-    index
-        .write_tree_to(vault)
-        .context("cannot store the patched tree")
 }

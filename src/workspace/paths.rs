@@ -40,7 +40,8 @@ pub(super) fn prefixed<'a>(prefix: &str, path: &'a [u8]) -> Cow<'a, str> {
     }
 }
 
-fn quoted(prefix: &str, path: &[u8]) -> String {
+/// The same, in quotes even when the path is plain.
+pub(super) fn quoted(prefix: &str, path: &[u8]) -> String {
     let mut out = String::with_capacity(path.len() + 8);
     out.push('"');
     out.push_str(prefix);

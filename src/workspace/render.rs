@@ -57,8 +57,27 @@ fn write_section(
     new: Option<&Side>,
     binary: bool,
 ) -> std::fmt::Result {
+    let contents = match (text(old), text(new), binary) {
+        (Some(old), Some(new), false) => Some((lines(old), lines(new))),
+        _ => None,
+    };
+    let (old_id, new_id) = (short(old), short(new));
+    let has_hunks = old_id != new_id
+        && contents
+            .as_ref()
+            .is_some_and(|(old, new)| !old.is_empty() || !new.is_empty());
     let (a, b) = (paths::prefixed("a/", path), paths::prefixed("b/", path));
-    writeln!(out, "diff --git {a} {b}")?;
+    if path.contains(&b' ') && !has_hunks {
+        // With no `---` line to settle it, some readers cannot tell where a bare name ends.
+        writeln!(
+            out,
+            "diff --git {} {}",
+            paths::quoted("a/", path),
+            paths::quoted("b/", path)
+        )?;
+    } else {
+        writeln!(out, "diff --git {a} {b}")?;
+    }
     let mut index_mode = String::new();
     match (old, new) {
         (None, Some(new)) => writeln!(out, "new file mode {:06o}", new.mode)?,
@@ -69,18 +88,16 @@ fn write_section(
         (Some(old), _) => index_mode = format!(" {:06o}", old.mode),
         (None, None) => {}
     }
-    let (old_id, new_id) = (short(old), short(new));
     if old_id == new_id {
         return Ok(());
     }
     writeln!(out, "index {old_id}..{new_id}{index_mode}")?;
     let none = "/dev/null";
     let (from, to) = (old.map_or(none, |_| &a), new.map_or(none, |_| &b));
-    let (Some(old), Some(new), false) = (text(old), text(new), binary) else {
+    let Some((old, new)) = contents else {
         return writeln!(out, "Binary files {from} and {to} differ");
     };
-    let (old, new): (Vec<&str>, Vec<&str>) = (lines(old), lines(new));
-    if old.is_empty() && new.is_empty() {
+    if !has_hunks {
         return Ok(());
     }
     writeln!(out, "--- {}\n+++ {}", header(from), header(to))?;

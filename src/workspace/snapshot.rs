@@ -22,6 +22,10 @@ use crate::records::{SkipReason, Skipped};
 /// The largest file, in bytes, that becomes part of a patch.
 pub const LARGEST_FILE_BYTES: u64 = 32 << 20;
 
+/// The deepest folder that becomes part of a patch: none that people make is as deep, and a
+/// program gone wild must not exhaust the stack here.
+const DEEPEST_FOLDER: usize = 200;
+
 /// A workspace as it was found.
 pub(super) struct Taken {
     pub(super) tree: Oid,
@@ -194,6 +198,14 @@ impl Reader<'_> {
             // Inside an ignored folder only the files that the base tracks count.
             if ignored && was_folder.is_none() {
                 return Ok(Found::Nothing);
+            }
+            if path.iter().filter(|byte| **byte == b'/').count() >= DEEPEST_FOLDER {
+                self.skip(&path, SkipReason::TooDeep);
+                return Ok(if was_folder.is_some() {
+                    Found::Kept
+                } else {
+                    Found::Nothing
+                });
             }
             let base = was_folder
                 .map(|was| self.vault.find_tree(was.id))
