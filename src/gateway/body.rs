@@ -17,6 +17,7 @@ use super::ledger::Recording;
 use super::link::{Lease, Link, describe};
 use super::observe::{Close, Watch};
 use super::reply::Reason;
+use super::stamped::SocketWatch;
 use crate::clock::Stamp;
 
 /// Makes hyper break the client's connection off instead of ending the body in good order.
@@ -79,10 +80,10 @@ impl Body for GatewayBody {
 }
 
 /// What belongs to an attempt until its response is over.
-struct InFlight {
-    recording: Recording,
-    watch: Watch,
-    lease: Lease,
+pub(super) struct InFlight {
+    pub(super) recording: Recording,
+    pub(super) watch: Watch,
+    pub(super) lease: Lease,
 }
 
 /// The server's body, watched.
@@ -90,6 +91,10 @@ pub(super) struct Through {
     inner: Incoming,
     /// Gone once the attempt's row is written.
     in_flight: Option<InFlight>,
+    client: SocketWatch,
+    /// How the body failed, and the client's flushes until then. The failure is told to hyper only
+    /// once everything before it has been flushed.
+    failed: Option<(BodyError, u64)>,
     link: Arc<Link>,
     /// Whether the end of the body can be told from the connection's.
     framed: bool,
@@ -103,21 +108,18 @@ pub(super) struct Through {
 impl Through {
     pub(super) fn new(
         inner: Incoming,
-        recording: Recording,
-        watch: Watch,
-        lease: Lease,
+        in_flight: InFlight,
+        client: SocketWatch,
         link: Arc<Link>,
         framed: bool,
         limit: Option<Duration>,
     ) -> Self {
-        let in_flight = Some(InFlight {
-            recording,
-            watch,
-            lease,
-        });
+        let in_flight = Some(in_flight);
         Self {
             inner,
             in_flight,
+            client,
+            failed: None,
             link,
             framed,
             limit,
@@ -131,7 +133,7 @@ impl Through {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let Some(in_flight) = &mut self.in_flight else {
-            return Poll::Ready(None);
+            return self.poll_failure(cx);
         };
         let mut polled = Pin::new(&mut self.inner).poll_frame(cx);
         if polled.is_pending() {
@@ -150,11 +152,11 @@ impl Through {
             Poll::Ready(Some(Err(error))) => {
                 let words = describe(&error);
                 self.end(Close::Broken, at, Some(Reason::NoAnswer.error(&words)));
-                Poll::Ready(Some(Err(BodyError::Broken(words))))
+                self.fail(BodyError::Broken(words), cx)
             }
             Poll::Ready(None) if !self.framed && in_flight.watch.is_unended_stream() => {
                 self.end(Close::Broken, at, None);
-                Poll::Ready(Some(Err(BodyError::NoEndMark)))
+                self.fail(BodyError::NoEndMark, cx)
             }
             Poll::Ready(None) => {
                 self.end(Close::Clean, at, None);
@@ -171,9 +173,30 @@ impl Through {
                     Stamp::now(),
                     Some(Reason::Silent.error(&error.to_string())),
                 );
-                Poll::Ready(Some(Err(error)))
+                self.fail(error, cx)
             }
         }
+    }
+
+    fn fail(
+        &mut self,
+        error: BodyError,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        self.failed = Some((error, self.client.flushes()));
+        self.poll_failure(cx)
+    }
+
+    /// The end after the row was written: a failure once it may be told, else nothing more.
+    fn poll_failure(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let Some((_, known)) = &self.failed else {
+            return Poll::Ready(None);
+        };
+        ready!(self.client.poll_flushed(*known, cx));
+        Poll::Ready(self.failed.take().map(|(error, _)| Err(error)))
     }
 
     /// Ready once the server has been silent for `limit`.

@@ -9,7 +9,7 @@ use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
 use hyper::http::{Request, Response, Version};
 
-use super::body::{GatewayBody, Through};
+use super::body::{GatewayBody, InFlight, Through};
 use super::headers::{self, Credentials};
 use super::ledger::{Ledger, Recording};
 use super::link::{Lease, Link, LinkError, describe};
@@ -17,7 +17,7 @@ use super::observe::Watch;
 use super::reply::{Reason, reply};
 use super::request::{BodyHash, RequestFacts};
 use super::session::Limits;
-use super::stamped::ReadClock;
+use super::stamped::SocketWatch;
 use super::upstream::Secret;
 use super::{nonce, route};
 use crate::clock::Stamp;
@@ -64,21 +64,21 @@ impl From<LinkError> for Refusal {
     }
 }
 
-/// Serves one request. `clock` tells when the client's socket was last read.
+/// Serves one request. `client` is the client's socket.
 ///
 /// The future may be dropped at any point, when the client leaves: the recording then writes its
 /// row and the connection to the server closes.
 pub(super) async fn serve(
     shared: Arc<Shared>,
     request: Request<Incoming>,
-    clock: ReadClock,
+    client: SocketWatch,
 ) -> Response<GatewayBody> {
-    let head = clock.last();
+    let head = client.last_read();
     let dialect = route::dialect(request.method(), request.uri().path());
     let (method, path) = (request.method().as_str(), request.uri().path());
     let mut recording = shared.ledger.begin(method, path, dialect, head);
-    match forward(&shared, request, &clock, head, &mut recording).await {
-        Ok((response, lease)) => hand_over(&shared, response, lease, recording),
+    match forward(&shared, request, &client, head, &mut recording).await {
+        Ok((response, lease)) => hand_over(&shared, response, lease, client, recording),
         Err(refusal) => {
             let (response, length) = reply(dialect, refusal.reason, &refusal.message);
             recording.attempt.status = Some(response.status().as_u16());
@@ -95,7 +95,7 @@ pub(super) async fn serve(
 async fn forward(
     shared: &Shared,
     request: Request<Incoming>,
-    clock: &ReadClock,
+    client: &SocketWatch,
     head: Stamp,
     recording: &mut Recording,
 ) -> Result<(Response<Incoming>, Lease), Refusal> {
@@ -114,7 +114,7 @@ async fn forward(
 
     let announced = parts.headers.contains_key(CONTENT_LENGTH);
     let (body, hash) = read_body(&mut body, shared.limits.body_bytes, recording).await?;
-    let body_at = clock.last();
+    let body_at = client.last_read();
     recording.body_read(body_at, hash, RequestFacts::read(dialect, &body));
     let body = match shared
         .nonce
@@ -269,6 +269,7 @@ fn hand_over(
     shared: &Shared,
     response: Response<Incoming>,
     lease: Lease,
+    client: SocketWatch,
     mut recording: Recording,
 ) -> Response<GatewayBody> {
     let (mut parts, body) = response.into_parts();
@@ -290,11 +291,15 @@ fn hand_over(
     recording.attempt.clocks.response_head_s = Some(recording.at(lease.last_read()));
     recording.attempt.status = Some(parts.status.as_u16());
     let link = Arc::clone(&shared.link);
-    let body = Through::new(
-        body,
+    let in_flight = InFlight {
         recording,
         watch,
         lease,
+    };
+    let body = Through::new(
+        body,
+        in_flight,
+        client,
         link,
         framed,
         shared.limits.time_limit,

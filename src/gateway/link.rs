@@ -23,7 +23,7 @@ use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv};
 use tokio::net::TcpStream;
 
-use super::stamped::{ReadClock, StampedStream};
+use super::stamped::{SocketWatch, StampedStream};
 use super::upstream::Upstream;
 use crate::clock::Stamp;
 
@@ -128,7 +128,7 @@ impl Link {
             .map_err(unreachable)?;
         stream.set_nodelay(true).map_err(unreachable)?;
         let fd = stream.as_raw_fd();
-        let (stream, clock) = StampedStream::new(stream);
+        let (stream, socket) = StampedStream::new(stream);
         let (sender, connection) = Builder::new()
             .preserve_header_case(true)
             .max_headers(256)
@@ -138,7 +138,7 @@ impl Link {
         Ok(Lease {
             sender,
             connection: Some(Box::pin(connection)),
-            clock,
+            socket,
             fd,
         })
     }
@@ -184,7 +184,7 @@ pub(super) struct Lease {
     sender: SendRequest<Full<Bytes>>,
     /// Gone once it has ended.
     connection: Option<Pin<Box<Driver>>>,
-    clock: ReadClock,
+    socket: SocketWatch,
     /// Of the connection's socket; only looked at while the connection is there.
     fd: RawFd,
 }
@@ -195,7 +195,7 @@ type Failure = hyper::client::conn::TrySendError<Request<Full<Bytes>>>;
 impl Lease {
     /// When the connection was last read.
     pub(super) fn last_read(&self) -> Stamp {
-        self.clock.last()
+        self.socket.last_read()
     }
 
     /// Moves bytes between socket and response. To be called whenever the response is pending.

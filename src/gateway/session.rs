@@ -216,12 +216,12 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
-    let (stream, clock) = StampedStream::new(stream);
+    let (stream, socket) = StampedStream::new(stream);
     let ledger = Arc::clone(&shared.ledger);
-    let reads = clock.clone();
+    let reads = socket.clone();
     let head_bytes = shared.limits.head_bytes;
     let service = service_fn(move |request| {
-        let serving = exchange::serve(Arc::clone(&shared), request, clock.clone());
+        let serving = exchange::serve(Arc::clone(&shared), request, socket.clone());
         async move { Ok::<_, Infallible>(serving.await) }
     });
     let served = http1::Builder::new()
@@ -235,7 +235,7 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
     if let Err(error) = served
         && error.is_parse()
     {
-        let mut recording = ledger.begin("", "", Dialect::Other, reads.last());
+        let mut recording = ledger.begin("", "", Dialect::Other, reads.last_read());
         recording.attempt.status = Some(if error.is_parse_too_large() { 431 } else { 400 });
         recording.attempt.error = Some(Reason::BadRequest.error(&describe(&error)));
         recording.finish(End::RejectedByGateway, Stamp::now());

@@ -1,10 +1,13 @@
-//! Sockets that note when they were last read, so that an instant is the socket's and not that of
-//! whichever task got round to looking.
+//! Sockets that note when they were last read and flushed.
+//!
+//! Reads, so that an instant is the socket's and not that of whichever task got round to looking.
+//! Flushes, because hyper throws away what it has not written yet when a body fails, and a broken
+//! answer must reach the client as far as it came.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
@@ -12,37 +15,75 @@ use tokio::net::TcpStream;
 
 use crate::clock::Stamp;
 
-/// The instant of a socket's last successful read.
+/// What is known of a socket from outside.
 #[derive(Clone, Debug)]
-pub(super) struct ReadClock(Arc<AtomicU64>);
+pub(super) struct SocketWatch(Arc<Notes>);
 
-impl ReadClock {
-    fn new() -> Self {
-        Self(Arc::new(AtomicU64::new(Stamp::now().0)))
+#[derive(Debug)]
+struct Notes {
+    last_read: AtomicU64,
+    flushes: AtomicU64,
+    on_flush: Mutex<Option<Waker>>,
+}
+
+impl SocketWatch {
+    /// When the socket last gave bytes (or its end); its opening before the first read.
+    pub(super) fn last_read(&self) -> Stamp {
+        Stamp(self.0.last_read.load(Ordering::Relaxed))
     }
 
-    /// When the socket last gave bytes (or its end); its opening before the first read.
-    pub(super) fn last(&self) -> Stamp {
-        Stamp(self.0.load(Ordering::Relaxed))
+    /// How often everything written has been flushed so far.
+    pub(super) fn flushes(&self) -> u64 {
+        self.0.flushes.load(Ordering::Relaxed)
+    }
+
+    /// Ready once there were more than `known` flushes.
+    pub(super) fn poll_flushed(&self, known: u64, cx: &mut Context<'_>) -> Poll<()> {
+        let mut on_flush = self
+            .0
+            .on_flush
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if self.flushes() > known {
+            return Poll::Ready(());
+        }
+        *on_flush = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    fn flushed(&self) {
+        let mut on_flush = self
+            .0
+            .on_flush
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        self.0.flushes.fetch_add(1, Ordering::Relaxed);
+        if let Some(waker) = on_flush.take() {
+            waker.wake();
+        }
     }
 }
 
-/// A TCP stream for hyper with a [`ReadClock`].
+/// A TCP stream for hyper with a [`SocketWatch`].
 #[derive(Debug)]
 pub(super) struct StampedStream {
     inner: TokioIo<TcpStream>,
-    clock: ReadClock,
+    watch: SocketWatch,
 }
 
 impl StampedStream {
-    pub(super) fn new(stream: TcpStream) -> (Self, ReadClock) {
-        let clock = ReadClock::new();
+    pub(super) fn new(stream: TcpStream) -> (Self, SocketWatch) {
+        let watch = SocketWatch(Arc::new(Notes {
+            last_read: AtomicU64::new(Stamp::now().0),
+            flushes: AtomicU64::new(0),
+            on_flush: Mutex::new(None),
+        }));
         (
             Self {
                 inner: TokioIo::new(stream),
-                clock: clock.clone(),
+                watch: watch.clone(),
             },
-            clock,
+            watch,
         )
     }
 }
@@ -55,7 +96,10 @@ impl Read for StampedStream {
     ) -> Poll<std::io::Result<()>> {
         let poll = Pin::new(&mut self.inner).poll_read(cx, buf);
         if poll.is_ready() {
-            self.clock.0.store(Stamp::now().0, Ordering::Relaxed);
+            self.watch
+                .0
+                .last_read
+                .store(Stamp::now().0, Ordering::Relaxed);
         }
         poll
     }
@@ -71,7 +115,11 @@ impl Write for StampedStream {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(cx)
+        let poll = Pin::new(&mut self.inner).poll_flush(cx);
+        if poll.is_ready() {
+            self.watch.flushed();
+        }
+        poll
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {

@@ -1,0 +1,487 @@
+//! Streams through the gateway: the same bytes, the right clocks, the true end.
+
+#![expect(
+    dead_code,
+    reason = "each test file uses its own part of the shared support"
+)]
+
+#[path = "support/gateway_rig.rs"]
+mod gateway_rig;
+#[path = "support/upstream.rs"]
+mod upstream;
+
+use std::time::Duration;
+
+use flashrig::gateway::{GatewayEvent, Limits};
+use flashrig::records::{Attempt, Dialect, End, Role};
+use gateway_rig::*;
+use proptest::prelude::*;
+
+/// Runs one chat exchange whose stream the test writes chunk by chunk, ended in good order.
+async fn chat_stream(chunks: &[&str]) -> (Vec<u8>, bool, Attempt) {
+    stream(CHAT, CHAT_BODY, chunks).await
+}
+
+async fn stream(path: &str, body: &str, chunks: &[&str]) -> (Vec<u8>, bool, Attempt) {
+    let rig = Rig::new().await;
+    let mut client = rig.post(path, body).await;
+    let (mut server, _) = rig.server.request().await;
+    server.start_stream().await;
+    for chunk in chunks {
+        server.send_chunk(chunk).await;
+    }
+    server.end_stream().await;
+    let response = client.response().await;
+    (response.body, response.whole, rig.row().await)
+}
+
+const STOP: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+
+#[tokio::test]
+async fn headers_first_byte_first_token_and_first_text_have_clocks_of_their_own() {
+    let rig = Rig::new().await;
+    let sent = rig.now();
+    let mut client = rig.post(CHAT, CHAT_BODY).await;
+    let (mut server, _) = rig.server.request().await;
+    let mut moments = vec![sent, rig.now()];
+    server.start_stream().await;
+    client.head().await.unwrap();
+    let steps = [
+        (delta(r#"{"role":"assistant","content":""}"#), "assistant"),
+        (": keepalive 3/9\n\n".to_owned(), "3/9"),
+        (delta(r#"{"reasoning_content":"hm"}"#), "hm"),
+        (delta(r#"{"content":"hello"}"#), "hello"),
+        (
+            delta(r#"{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}"#),
+            "arguments",
+        ),
+    ];
+    // The next step is sent only once the client has seen the one before.
+    moments.push(rig.now());
+    for (bytes, mark) in steps {
+        server.send_chunk(bytes).await;
+        client.chunks_until(mark).await;
+        moments.push(rig.now());
+    }
+    server.send_chunk(STOP).await;
+    server.end_stream().await;
+    client.chunks_until("[DONE]").await;
+    assert_eq!(client.chunk().await.unwrap(), b"");
+
+    let events = std::sync::Arc::clone(&rig.events);
+    let row = rig.row().await;
+    let clocks = &row.clocks;
+    let between = |clock: Option<_>, from: usize| {
+        let clock = clock.expect("the clock was not taken");
+        assert!(
+            moments[from] <= clock && clock <= moments[from + 1],
+            "{from}: {clock:?} in {moments:?}"
+        );
+    };
+    between(Some(clocks.head_s), 0);
+    between(clocks.body_s, 0);
+    between(clocks.permit_s, 0);
+    between(clocks.connected_s, 0);
+    between(clocks.sent_s, 0);
+    between(clocks.response_head_s, 1);
+    between(clocks.first_byte_s, 2);
+    between(clocks.first_token_s, 4);
+    between(clocks.first_text_s, 5);
+    between(clocks.last_token_s, 6);
+    assert!(moments[7] <= clocks.end_s);
+    assert_eq!((row.end, row.content_events), (End::Complete, 3));
+    let gap = row.longest_gap_s.unwrap();
+    assert!(
+        gap.0 > 0.0
+            && gap.0 <= clocks.last_token_s.unwrap().0 - clocks.first_token_s.unwrap().0 + 1e-6
+    );
+
+    let events = events.lock().unwrap();
+    let names: Vec<&str> = events
+        .iter()
+        .map(|event| match event {
+            GatewayEvent::Started {
+                role: Role::Main,
+                dialect: Dialect::OpenaiChat,
+                number: 1,
+                ..
+            } => "started",
+            GatewayEvent::Started { .. } => "started otherwise",
+            GatewayEvent::FirstToken { .. } => "first",
+            GatewayEvent::Content { .. } => "content",
+            GatewayEvent::Finished(_) => "finished",
+        })
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "started", "first", "content", "content", "content", "finished"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn tool_arguments_alone_are_a_first_token_without_visible_text() {
+    let named =
+        delta(r#"{"tool_calls":[{"index":0,"id":"c","function":{"name":"ls","arguments":""}}]}"#);
+    let arguments = delta(r#"{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}"#);
+    let (_, _, row) = chat_stream(&[&named, &arguments, STOP]).await;
+    assert_eq!(row.content_events, 1);
+    assert!(row.clocks.first_token_s.is_some());
+    assert_eq!(row.clocks.first_text_s, None);
+}
+
+#[tokio::test]
+async fn an_anthropic_stream_is_read_and_its_row_is_full() {
+    let chunks = [
+        event(
+            "message_start",
+            r#"{"type":"message_start","message":{"id":"m1","usage":{"input_tokens":10,"cache_read_input_tokens":90,"output_tokens":1}}}"#,
+        ),
+        event(
+            "content_block_start",
+            r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
+        ),
+        event(
+            "content_block_delta",
+            r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hi"}}"#,
+        ),
+        event(
+            "content_block_stop",
+            r#"{"type":"content_block_stop","index":0}"#,
+        ),
+        event(
+            "message_delta",
+            r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":7}}"#,
+        ),
+        event("message_stop", r#"{"type":"message_stop"}"#),
+    ];
+    let chunks: Vec<&str> = chunks.iter().map(String::as_str).collect();
+    let (body, whole, row) = stream(MESSAGES, MESSAGES_BODY, &chunks).await;
+    assert!(whole);
+    assert_eq!(String::from_utf8(body).unwrap(), chunks.concat());
+    assert_eq!(
+        (row.end, row.status, row.role),
+        (End::Complete, Some(200), Role::Main)
+    );
+    assert_eq!(
+        (row.input_tokens, row.cached_tokens, row.output_tokens),
+        (Some(100), Some(90), Some(7))
+    );
+    assert_eq!(
+        (row.dialect, row.path.as_str()),
+        (Dialect::AnthropicMessages, "/v1/messages")
+    );
+    assert_eq!(
+        (row.model.as_deref(), row.stream, row.tools),
+        (Some("m"), true, Some(1))
+    );
+    assert_eq!((row.messages, row.max_tokens), (Some(1), Some(32000)));
+    assert_eq!(row.stop_reason.as_deref(), Some("end_turn"));
+    assert_eq!(row.response_bytes as usize, chunks.concat().len());
+    assert_eq!(row.request_bytes as usize, MESSAGES_BODY.len());
+    assert_eq!(
+        (row.missing_fields.len(), row.repeats, row.body_changed),
+        (0, None, false)
+    );
+}
+
+#[tokio::test]
+async fn a_responses_stream_is_read() {
+    let chunks = [
+        event(
+            "response.output_text.delta",
+            r#"{"type":"response.output_text.delta","delta":"hi"}"#,
+        ),
+        event(
+            "response.completed",
+            r#"{"type":"response.completed","response":{"status":"completed","usage":{"input_tokens":5,"output_tokens":1}}}"#,
+        ),
+    ];
+    let body = r#"{"model":"m","stream":true,"input":[{},{}]}"#;
+    let (_, _, row) = stream(RESPONSES, body, &[&chunks[0], &chunks[1]]).await;
+    assert_eq!(
+        (row.end, row.dialect, row.messages),
+        (End::Complete, Dialect::OpenaiResponses, Some(2))
+    );
+    assert_eq!(
+        (row.input_tokens, row.cached_tokens, row.output_tokens),
+        (Some(5), None, Some(1))
+    );
+}
+
+#[tokio::test]
+async fn plain_answers_are_read_too() {
+    let rig = Rig::new().await;
+    let mut client = rig.post(CHAT, r#"{"model":"m","messages":[]}"#).await;
+    let (mut server, _) = rig.server.request().await;
+    let answer = r#"{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":8}}}"#;
+    server.answer("200 OK", answer).await;
+    assert_eq!(client.response().await.body, answer.as_bytes());
+    let row = rig.row().await;
+    assert_eq!(
+        (row.end, row.stream, row.stop_reason.as_deref()),
+        (End::Complete, false, Some("stop"))
+    );
+    assert_eq!(
+        (row.input_tokens, row.cached_tokens, row.output_tokens),
+        (Some(9), Some(8), Some(2))
+    );
+    assert_eq!(row.clocks.first_token_s, row.clocks.first_byte_s);
+}
+
+#[tokio::test]
+async fn a_missing_required_field_is_named() {
+    let start = event(
+        "message_start",
+        r#"{"type":"message_start","message":{"id":"m1"}}"#,
+    );
+    let stop = event("message_stop", r#"{"type":"message_stop"}"#);
+    let (_, _, row) = stream(MESSAGES, MESSAGES_BODY, &[&start, &stop]).await;
+    assert_eq!(row.missing_fields, ["message_start.message.usage"]);
+    assert_eq!((row.end, row.input_tokens), (End::Complete, None));
+    let (_, _, row) = chat_stream(&["data: {\"id\":\"c\"}\n\n", STOP]).await;
+    assert_eq!(row.missing_fields, ["choices"]);
+}
+
+#[tokio::test]
+async fn tokens_are_unknown_when_the_stream_has_no_usage() {
+    let (_, _, row) = chat_stream(&[&delta(r#"{"content":"hi"}"#), STOP]).await;
+    assert_eq!(
+        (row.input_tokens, row.cached_tokens, row.output_tokens),
+        (None, None, None)
+    );
+    assert_eq!(row.content_events, 1);
+}
+
+#[tokio::test]
+async fn usage_in_a_last_chunk_without_choices_counts() {
+    let usage =
+        "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":1}}\n\n";
+    let (_, _, row) = chat_stream(&[
+        &delta(r#"{"content":"hi"}"#),
+        STOP.split_once("data: [").unwrap().0,
+        usage,
+    ])
+    .await;
+    assert_eq!(
+        (row.input_tokens, row.output_tokens, row.end),
+        (Some(3), Some(1), End::Complete)
+    );
+}
+
+#[tokio::test]
+async fn a_stream_that_closes_in_good_order_but_without_end_mark_is_truncated() {
+    let hi = delta(r#"{"content":"hi"}"#);
+    let (body, whole, row) = chat_stream(&[&hi]).await;
+    assert_eq!(
+        (body, whole),
+        (hi.into_bytes(), true),
+        "what the server framed is passed on as framed"
+    );
+    assert_eq!(row.end, End::Truncated);
+}
+
+#[tokio::test]
+async fn an_abnormal_close_is_passed_on_as_abnormal() {
+    let rig = Rig::new().await;
+    let mut client = rig.post(CHAT, CHAT_BODY).await;
+    let (mut server, _) = rig.server.request().await;
+    let hi = delta(r#"{"content":"hi"}"#);
+    server.start_stream().await;
+    server.send_chunk(&hi).await;
+    drop(server);
+    let response = client.response().await;
+    assert_eq!(
+        (response.status, response.body, response.whole),
+        (200, hi.into_bytes(), false)
+    );
+    let row = rig.row().await;
+    assert_eq!((row.end, row.status), (End::Truncated, Some(200)));
+    assert!(row.error.is_some());
+}
+
+#[tokio::test]
+async fn a_body_shorter_than_announced_is_passed_on_as_abnormal() {
+    let rig = Rig::new().await;
+    let mut client = rig.post(CHAT, r#"{"messages":[]}"#).await;
+    let (mut server, _) = rig.server.request().await;
+    server
+        .send(
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{\"cho",
+        )
+        .await;
+    drop(server);
+    let response = client.response().await;
+    assert_eq!(
+        (response.body.as_slice(), response.whole),
+        (&b"{\"cho"[..], false)
+    );
+    assert_eq!(rig.row().await.end, End::Truncated);
+}
+
+#[tokio::test]
+async fn a_stream_framed_by_its_close_alone_is_whole_only_with_its_end_mark() {
+    for (stream, end) in [
+        (STOP, End::Complete),
+        ("data: {\"choices\":[]}\n\n", End::Truncated),
+    ] {
+        let rig = Rig::new().await;
+        let mut client = rig.post(CHAT, CHAT_BODY).await;
+        let (mut server, _) = rig.server.request().await;
+        server
+            .send("HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+            .await;
+        server.send(stream).await;
+        drop(server);
+        let response = client.response().await;
+        assert_eq!(response.body, stream.as_bytes());
+        assert_eq!(response.whole, end == End::Complete);
+        assert_eq!(rig.row().await.end, end);
+    }
+}
+
+#[tokio::test]
+async fn an_error_event_after_a_200_is_an_error_in_the_stream() {
+    let overloaded =
+        r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+    let (_, whole, row) = stream(MESSAGES, MESSAGES_BODY, &[&event("error", overloaded)]).await;
+    assert!(whole);
+    let error = row.error.unwrap();
+    assert_eq!((row.end, row.status), (End::ErrorInStream, Some(200)));
+    assert_eq!(
+        (error.kind.as_deref(), error.message.as_str()),
+        (Some("overloaded_error"), "Overloaded")
+    );
+
+    let fault = "data: {\"error\":{\"code\":500,\"message\":\"decode failed\"}}\n\n";
+    let (_, _, row) =
+        chat_stream(&[&delta(r#"{"content":"hi"}"#), fault, "data: [DONE]\n\n"]).await;
+    assert_eq!(
+        (row.end, row.error.unwrap().message.as_str()),
+        (End::ErrorInStream, "decode failed")
+    );
+}
+
+#[tokio::test]
+async fn silence_beyond_the_time_limit_is_a_stall_passed_on_as_abnormal() {
+    let limits = Limits {
+        time_limit: Some(Duration::from_millis(150)),
+        ..Limits::default()
+    };
+    let rig = Rig::with(Setup {
+        limits,
+        ..Setup::default()
+    })
+    .await;
+    let mut client = rig.post(CHAT, CHAT_BODY).await;
+    let (mut server, _) = rig.server.request().await;
+    server.start_stream().await;
+    server.send_chunk(delta(r#"{"content":"hi"}"#)).await;
+    assert!(!client.response().await.whole);
+    server.closed().await;
+    let row = rig.row().await;
+    assert_eq!((row.end, row.status), (End::Stalled, Some(200)));
+    assert_eq!(row.error.unwrap().kind.as_deref(), Some("time_limit"));
+    assert!(row.clocks.end_s.0 - row.clocks.last_token_s.unwrap().0 >= 0.15);
+}
+
+#[tokio::test]
+async fn odd_line_ends_and_split_characters_change_neither_events_nor_bytes() {
+    let text = format!(
+        "\u{feff}: hello\r\n\r\n{}{}{}",
+        delta(r#"{"content":"日本"}"#)
+            .replace("\n", "\r\n")
+            .replace("data: ", "data:"),
+        delta(r#"{"content":"x"}"#).replace('\n', "\r"),
+        STOP.replace("\n", "\r\n")
+    );
+    for size in [1, 2, 3, 7] {
+        let rig = Rig::new().await;
+        let mut client = rig.post(CHAT, CHAT_BODY).await;
+        let (mut server, _) = rig.server.request().await;
+        server.start_stream().await;
+        for chunk in text.as_bytes().chunks(size) {
+            server.send_chunk(chunk).await;
+        }
+        server.end_stream().await;
+        let response = client.response().await;
+        assert_eq!(
+            (response.body.as_slice(), response.whole),
+            (text.as_bytes(), true)
+        );
+        let row = rig.row().await;
+        assert_eq!(
+            (row.end, row.content_events, row.missing_fields.len()),
+            (End::Complete, 2, 0),
+            "{size}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_line_of_eight_mebibytes_and_a_stream_without_line_ends_pass_whole() {
+    let rig = Rig::new().await;
+    let mut client = rig.post(CHAT, CHAT_BODY).await;
+    let (mut server, _) = rig.server.request().await;
+    let line = format!("data: {}\n\n{STOP}", "x".repeat(8 * 1024 * 1024));
+    let sent = line.clone();
+    let sending = tokio::spawn(async move {
+        server.start_stream().await;
+        for chunk in sent.as_bytes().chunks(100_000) {
+            server.send_chunk(chunk).await;
+        }
+        server.end_stream().await;
+        server
+    });
+    let response = client.response().await;
+    assert!(response.whole && response.body == line.as_bytes());
+    let _server = sending.await.unwrap();
+    let row = rig.row().await;
+    assert_eq!((row.end, row.content_events), (End::Complete, 1));
+}
+
+#[tokio::test]
+async fn compressed_answers_pass_unread_and_their_tokens_are_unknown() {
+    let rig = Rig::new().await;
+    let mut client = rig.post(CHAT, CHAT_BODY).await;
+    let (mut server, _) = rig.server.request().await;
+    server.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\n\x1f\x0b\x08").await;
+    assert_eq!(client.response().await.body, b"\x1f\x0b\x08");
+    let row = rig.row().await;
+    assert_eq!(
+        (row.end, row.input_tokens, row.clocks.first_token_s),
+        (End::Complete, None, None)
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_bytes_pass_unchanged_in_both_directions(
+        up in proptest::collection::vec(any::<u8>(), 0..50_000),
+        down in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..3_000), 0..20),
+        stream in any::<bool>(),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (request, response, row) = runtime.block_on(async {
+            let rig = Rig::new().await;
+            let path = if stream { CHAT } else { "/unknown/route?x=%20y" };
+            let mut client = rig.post(path, &up).await;
+            let (mut server, request) = rig.server.request().await;
+            server.start_stream().await;
+            for chunk in &down {
+                server.send_chunk(chunk).await;
+            }
+            server.end_stream().await;
+            let response = client.response().await;
+            (request, response, rig.row().await)
+        });
+        prop_assert_eq!(request.body, up.clone());
+        prop_assert_eq!(&response.body, &down.concat());
+        prop_assert!(response.whole);
+        prop_assert_eq!((row.request_bytes as usize, row.response_bytes as usize), (up.len(), response.body.len()));
+        prop_assert_eq!(row.body_hash.is_some(), !up.is_empty());
+    }
+}

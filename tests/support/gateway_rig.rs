@@ -1,0 +1,132 @@
+//! A gateway session before a scripted server, and clients for it.
+
+use std::sync::{Arc, Mutex};
+
+use flashrig::clock::{Origin, Seconds, Stamp};
+use flashrig::gateway::{
+    Activity, GatewayEvent, GatewaySession, KeyStyle, Limits, ListenConfig, Secret, Session,
+    Upstream as Target,
+};
+use flashrig::records::Attempt;
+
+use crate::upstream::{Peer, Upstream, soon};
+
+pub const TOKEN: &str = "session-token";
+pub const KEY: &str = "server-key";
+
+/// A session, its server, and what its listener heard.
+pub struct Rig {
+    pub server: Upstream,
+    pub session: GatewaySession,
+    pub origin: Origin,
+    pub events: Arc<Mutex<Vec<GatewayEvent>>>,
+}
+
+/// What a test may set.
+#[derive(Default)]
+pub struct Setup {
+    pub limits: Limits,
+    pub nonce: Option<String>,
+    /// In place of the scripted server's.
+    pub url: Option<String>,
+}
+
+impl Rig {
+    pub async fn new() -> Self {
+        Self::with(Setup::default()).await
+    }
+
+    pub async fn with(setup: Setup) -> Self {
+        let server = Upstream::bind().await;
+        let origin = Origin::now();
+        let url = setup.url.unwrap_or_else(|| server.url());
+        let upstream = Target::new(&url, Some(Secret::new(KEY)), KeyStyle::ByDialect).unwrap();
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&events);
+        let config = ListenConfig {
+            label: "test".to_owned(),
+            token: Secret::new(TOKEN),
+            upstream,
+            limits: setup.limits,
+            nonce: setup.nonce,
+            origin: origin.clone(),
+        };
+        let session = Session::open(config, move |event| heard.lock().unwrap().push(event))
+            .await
+            .unwrap();
+        Self {
+            server,
+            session,
+            origin,
+            events,
+        }
+    }
+
+    pub async fn client(&self) -> Peer {
+        Peer::connect(self.session.addr()).await
+    }
+
+    /// A client that has sent this request.
+    pub async fn post(&self, path: &str, body: impl AsRef<[u8]>) -> Peer {
+        let mut client = self.client().await;
+        client.send(post(path, body)).await;
+        client
+    }
+
+    /// Waits until the session's activity is as wanted.
+    pub async fn until(&self, wanted: impl FnMut(&Activity) -> bool) {
+        let mut watch = self.session.watch();
+        soon(watch.wait_for(wanted)).await.unwrap();
+    }
+
+    /// Waits until nothing is in flight and `attempts` have been seen, then closes.
+    pub async fn rows(self, attempts: u32) -> Vec<Attempt> {
+        self.until(|activity| activity.attempts == attempts && activity.in_flight == 0)
+            .await;
+        soon(self.session.close()).await
+    }
+
+    /// The only row.
+    pub async fn row(self) -> Attempt {
+        let mut rows = self.rows(1).await;
+        assert_eq!(rows.len(), 1);
+        rows.remove(0)
+    }
+
+    /// Now, as rows store it.
+    pub fn now(&self) -> Seconds {
+        self.origin.at(Stamp::now())
+    }
+}
+
+/// An authorised POST request.
+pub fn post(path: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
+    let body = body.as_ref();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
+}
+
+pub const CHAT: &str = "/v1/chat/completions";
+pub const MESSAGES: &str = "/v1/messages?beta=true";
+pub const RESPONSES: &str = "/v1/responses";
+
+/// A streaming chat request with a tool.
+pub const CHAT_BODY: &str = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"ls"}}],"max_tokens":32000}"#;
+
+/// A streaming Anthropic request with a tool.
+pub const MESSAGES_BODY: &str = r#"{"model":"m","stream":true,"system":[{"type":"text","text":"be good"}],"messages":[{"role":"user","content":"hi"}],"tools":[{"name":"ls","input_schema":{}}],"max_tokens":32000}"#;
+
+/// An event with a chat delta.
+pub fn delta(delta: &str) -> String {
+    format!(
+        "data: {{\"id\":\"c\",\"choices\":[{{\"index\":0,\"delta\":{delta},\"finish_reason\":null}}]}}\n\n"
+    )
+}
+
+/// An event with a name.
+pub fn event(name: &str, data: &str) -> String {
+    format!("event: {name}\ndata: {data}\n\n")
+}

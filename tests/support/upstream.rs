@@ -1,0 +1,257 @@
+//! A scripted LLM server over raw TCP, so that tests decide about every byte and every close.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// The bound on every wait in a test; reached only when something is wrong.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits for `work`, but not for ever.
+pub async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, work)
+        .await
+        .expect("this should have happened long ago")
+}
+
+/// A listener that serves what the test says.
+pub struct Upstream {
+    listener: TcpListener,
+}
+
+impl Upstream {
+    pub async fn bind() -> Self {
+        Self {
+            listener: TcpListener::bind("127.0.0.1:0").await.unwrap(),
+        }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.listener.local_addr().unwrap())
+    }
+
+    pub async fn accept(&self) -> Peer {
+        let (stream, _) = soon(self.listener.accept()).await.unwrap();
+        Peer {
+            stream,
+            read: Vec::new(),
+        }
+    }
+
+    /// Accepts a connection and reads a request from it.
+    pub async fn request(&self) -> (Peer, RawRequest) {
+        let mut peer = self.accept().await;
+        let request = peer.request().await;
+        (peer, request)
+    }
+}
+
+/// A request as it came over the wire.
+#[derive(Debug)]
+pub struct RawRequest {
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+impl RawRequest {
+    /// Method and target.
+    pub fn line(&self) -> &str {
+        self.head
+            .lines()
+            .next()
+            .unwrap()
+            .strip_suffix(" HTTP/1.1")
+            .unwrap()
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        header(&self.head, name)
+    }
+}
+
+/// The value of a header in a raw head.
+pub fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().skip(1).find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        key.eq_ignore_ascii_case(name).then(|| value.trim())
+    })
+}
+
+/// One side of a connection.
+pub struct Peer {
+    stream: TcpStream,
+    read: Vec<u8>,
+}
+
+impl Peer {
+    pub async fn connect(addr: std::net::SocketAddr) -> Self {
+        let stream = soon(TcpStream::connect(addr)).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self {
+            stream,
+            read: Vec::new(),
+        }
+    }
+
+    /// Reads more; `false` at the end or when the connection broke.
+    async fn fill(&mut self) -> bool {
+        matches!(soon(self.stream.read_buf(&mut self.read)).await, Ok(1..))
+    }
+
+    /// Takes bytes up to and including `mark`; `None` when the connection ended before it.
+    pub async fn take_until(&mut self, mark: &[u8]) -> Option<Vec<u8>> {
+        loop {
+            if let Some(at) = self
+                .read
+                .windows(mark.len())
+                .position(|window| window == mark)
+            {
+                return Some(self.read.drain(..at + mark.len()).collect());
+            }
+            if !self.fill().await {
+                return None;
+            }
+        }
+    }
+
+    async fn take(&mut self, length: usize) -> Option<Vec<u8>> {
+        while self.read.len() < length {
+            if !self.fill().await {
+                return None;
+            }
+        }
+        Some(self.read.drain(..length).collect())
+    }
+
+    pub async fn head(&mut self) -> Option<String> {
+        let head = self.take_until(b"\r\n\r\n").await?;
+        Some(String::from_utf8(head).unwrap())
+    }
+
+    /// A chunk's bytes; empty for the last one; `None` when the connection broke off.
+    pub async fn chunk(&mut self) -> Option<Vec<u8>> {
+        let line = self.take_until(b"\r\n").await?;
+        let size = usize::from_str_radix(std::str::from_utf8(&line).unwrap().trim(), 16).unwrap();
+        let mut chunk = self.take(size + 2).await?;
+        chunk.truncate(size);
+        Some(chunk)
+    }
+
+    /// Reads chunks until their bytes contain `mark`.
+    pub async fn chunks_until(&mut self, mark: &str) -> Vec<u8> {
+        let mut found = Vec::new();
+        while !found
+            .windows(mark.len())
+            .any(|window| window == mark.as_bytes())
+        {
+            let chunk = self
+                .chunk()
+                .await
+                .expect("the stream broke off before the mark");
+            assert!(
+                !chunk.is_empty(),
+                "the stream ended before the mark {mark:?}"
+            );
+            found.extend_from_slice(&chunk);
+        }
+        found
+    }
+
+    /// Reads the body that follows `head`: its bytes, and whether its end was in good order.
+    pub async fn body(&mut self, head: &str) -> (Vec<u8>, bool) {
+        let mut body = Vec::new();
+        if header(head, "transfer-encoding").is_some() {
+            loop {
+                match self.chunk().await {
+                    Some(chunk) if chunk.is_empty() => return (body, true),
+                    Some(chunk) => body.extend_from_slice(&chunk),
+                    None => return (body, false),
+                }
+            }
+        }
+        let length: usize =
+            header(head, "content-length").map_or(0, |length| length.parse().unwrap());
+        match self.take(length).await {
+            Some(body) => (body, true),
+            None => (std::mem::take(&mut self.read), false),
+        }
+    }
+
+    pub async fn request(&mut self) -> RawRequest {
+        let head = self.head().await.expect("no request came");
+        let (body, whole) = self.body(&head).await;
+        assert!(whole, "the request's body broke off");
+        RawRequest { head, body }
+    }
+
+    /// Reads a whole response: status, head, body, and whether its end was in good order.
+    pub async fn response(&mut self) -> RawResponse {
+        let head = self.head().await.expect("no response came");
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let (body, whole) = self.body(&head).await;
+        RawResponse {
+            status,
+            head,
+            body,
+            whole,
+        }
+    }
+
+    pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        soon(self.stream.write_all(bytes.as_ref())).await.unwrap();
+    }
+
+    pub async fn send_chunk(&mut self, bytes: impl AsRef<[u8]>) {
+        let bytes = bytes.as_ref();
+        let chunk = [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat();
+        self.send(chunk).await;
+    }
+
+    /// The head of a chunked event stream.
+    pub async fn start_stream(&mut self) {
+        self.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+    }
+
+    pub async fn end_stream(&mut self) {
+        self.send("0\r\n\r\n").await;
+    }
+
+    /// A whole JSON answer.
+    pub async fn answer(&mut self, status: &str, body: &str) {
+        let length = body.len();
+        let head = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+        );
+        self.send(head + body).await;
+    }
+
+    /// Waits until the other side has closed or reset the connection.
+    pub async fn closed(&mut self) {
+        while self.fill().await {
+            self.read.clear();
+        }
+    }
+
+    /// Whether the other side sends nothing more and has not closed, as far as can be seen now.
+    pub fn is_quiet(&self) -> bool {
+        let mut byte = [0];
+        matches!(self.stream.try_read(&mut byte), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
+    }
+}
+
+/// A response as it came over the wire.
+#[derive(Debug)]
+pub struct RawResponse {
+    pub status: u16,
+    pub head: String,
+    pub body: Vec<u8>,
+    /// Its end was in good order.
+    pub whole: bool,
+}
+
+impl RawResponse {
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+}
