@@ -119,7 +119,9 @@ fn after(plan: &Plan, toolbox: &Toolbox<'_>, place: Place, result: Option<&ToolR
 }
 
 fn retry(toolbox: &Toolbox<'_>, action: &script::Action, place: Place, reason: &str) -> Next {
-    if place.attempt >= MAX_ATTEMPTS {
+    // A file that neither tool nor shell can show will not be shown by asking a third time.
+    let limit = if action.rereads() { MAX_ATTEMPTS } else { 2 };
+    if place.attempt >= limit {
         return Next::GiveUp { step: place.step, reason: reason.to_owned() };
     }
     let attempt = place.attempt + 1;
