@@ -41,6 +41,11 @@ enum Next {
     GiveUp { step: usize, reason: String },
 }
 
+/// Whether nothing of a prompt is left by which it could be recognised.
+pub fn is_empty_prompt(prompt: &str) -> bool {
+    script::normalise(prompt).is_empty()
+}
+
 impl Brain {
     /// A brain that knows these scripts.
     pub fn new(scripts: &[Script]) -> Self {
