@@ -107,11 +107,7 @@ impl Sim {
         if !(speed > 0.0 && speed.is_finite()) {
             return Err(SimError::Speed(speed));
         }
-        if let Some(script) = config
-            .scripts
-            .iter()
-            .find(|script| script.prompt.trim().is_empty())
-        {
+        if let Some(script) = config.scripts.iter().find(|script| super::brain::is_empty_prompt(&script.prompt)) {
             return Err(SimError::EmptyPrompt(script.name.clone()));
         }
         let address = config.listen;

@@ -53,6 +53,7 @@ pub struct SseBody {
     open: Option<Block>,
     blocks: usize,
     over: bool,
+    breaking: bool,
 }
 
 impl SseBody {
@@ -76,6 +77,7 @@ impl SseBody {
             open: None,
             blocks: 0,
             over: false,
+            breaking: false,
         }
     }
 
@@ -119,12 +121,17 @@ impl SseBody {
                     Dialect::OpenAi => openai::stream_error(message, &mut out),
                 }
             }
-            Event::Broken(_) => {
-                self.over = true;
-                return Err(Broken);
-            }
+            Event::Broken(_) => return Err(Broken),
         }
         Ok(out)
+    }
+
+    /// Breaks off at the next poll: hyper drops what it has not written when a body fails, and
+    /// writes it when a body has nothing to give.
+    fn break_off<T>(&mut self, cx: &Context<'_>) -> Poll<T> {
+        self.breaking = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     fn piece(&mut self, piece: &Piece, out: &mut String) {
@@ -165,6 +172,11 @@ impl Body for SseBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let this = self.get_mut();
         loop {
+            if this.breaking {
+                this.over = true;
+                this.breaking = false;
+                return Poll::Ready(Some(Err(Broken)));
+            }
             if this.over {
                 return Poll::Ready(None);
             }
@@ -175,13 +187,10 @@ impl Body for SseBody {
                         this.keep_alive.reset();
                         return Poll::Ready(Some(Ok(Frame::data(Bytes::from(text)))));
                     }
-                    Err(broken) => return Poll::Ready(Some(Err(broken))),
+                    Err(Broken) => return this.break_off(cx),
                 },
                 // The engine is gone: the server stops in the middle of an answer.
-                Poll::Ready(None) => {
-                    this.over = true;
-                    return Poll::Ready(Some(Err(Broken)));
-                }
+                Poll::Ready(None) => return this.break_off(cx),
                 Poll::Pending => {
                     return this.keep_alive.poll_tick(cx).map(|_| {
                         let frame = match this.dialect {

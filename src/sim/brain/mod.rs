@@ -41,6 +41,11 @@ enum Next {
     GiveUp { step: usize, reason: String },
 }
 
+/// Whether nothing of a prompt is left by which it could be recognised.
+pub fn is_empty_prompt(prompt: &str) -> bool {
+    script::normalise(prompt).is_empty()
+}
+
 impl Brain {
     /// A brain that knows these scripts.
     pub fn new(scripts: &[Script]) -> Self {
@@ -169,11 +174,10 @@ fn after(plan: &Plan, toolbox: &Toolbox<'_>, place: Place, result: Option<&ToolR
 }
 
 fn retry(toolbox: &Toolbox<'_>, action: &script::Action, place: Place, reason: &str) -> Next {
-    if place.attempt >= MAX_ATTEMPTS {
-        return Next::GiveUp {
-            step: place.step,
-            reason: reason.to_owned(),
-        };
+    // A file that neither tool nor shell can show will not be shown by asking a third time.
+    let limit = if action.rereads() { MAX_ATTEMPTS } else { 2 };
+    if place.attempt >= limit {
+        return Next::GiveUp { step: place.step, reason: reason.to_owned() };
     }
     let attempt = place.attempt + 1;
     Next::Do(Place {

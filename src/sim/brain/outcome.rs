@@ -62,12 +62,9 @@ const ERROR_TEXT_CHARS: usize = 500;
 
 /// Judges the result of one call.
 pub fn judge(action: &Action, means: Means, result: &ToolResult) -> Outcome {
-    let first_line = result
-        .text
-        .lines()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or_default()
-        .trim();
+    // The exit status, which some agents put first, is not the reason.
+    let tells = |line: &&str| !line.trim().is_empty() && !line.starts_with("Exit code");
+    let first_line = result.text.lines().find(tells).unwrap_or_default().trim();
     let lower = first_line.to_lowercase();
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
     let failed = || Outcome::Failed(shorten(first_line));
