@@ -13,7 +13,7 @@ use super::prepared::KILL_BOUND;
 use super::sandbox::Sandbox;
 use super::spec::Spec;
 use super::usage::{LeaderExit, Leftover, Reading, Usage};
-use super::wire::{Gone, Order};
+use super::wire::Order;
 use crate::clock::Stamp;
 
 /// Beyond the helper's own bounds, before it is held to be stuck.
@@ -152,14 +152,14 @@ impl Running {
         let told = self.control.until_at(deadline, |_| false).await;
         let (view, tree) = match told {
             Some(view) => {
-                let tree = self.judge(view.gone.as_ref()).await;
+                let tree = self.judge(&view).await;
                 (view, tree)
             }
             None => {
                 tracing::warn!(pid = self.pid, "the supervising helper is stuck; killing its tree from outside");
                 let survivors = self.control.force(self.namespaced, FORCE_BOUND).await;
                 let view: View = self.control.view().clone();
-                let tree = self.judge_forced(survivors, view.closed);
+                let tree = judge_forced(survivors);
                 (view, tree)
             }
         };
@@ -185,26 +185,22 @@ impl Running {
     }
 
     /// The helper has ended.
-    async fn judge(&self, gone: Option<&Gone>) -> TreeEnd {
-        match gone {
-            // The kernel ends a namespace before it lets go of its first process.
-            _ if self.namespaced => TreeEnd::Gone,
+    async fn judge(&self, view: &View) -> TreeEnd {
+        match &view.gone {
+            // Bubblewrap exits after the namespace's first process was reaped, and the kernel lets
+            // that be reaped only when the namespace is empty.
+            _ if self.namespaced && view.exited_by_itself => TreeEnd::Gone,
             Some(gone) if !gone.survivors.is_empty() => TreeEnd::Survivors(gone.survivors.clone()),
             Some(gone) if gone.proven => TreeEnd::Gone,
             Some(_) => TreeEnd::GoneAsFarAsSeen,
             None => {
                 tracing::warn!(pid = self.pid, "the supervising helper was lost; killing what is known of its tree");
-                let survivors = self.control.force(false, FORCE_BOUND).await;
-                self.judge_forced(survivors, true)
+                judge_forced(self.control.force(self.namespaced, FORCE_BOUND).await)
             }
         }
     }
+}
 
-    fn judge_forced(&self, survivors: Vec<Leftover>, closed: bool) -> TreeEnd {
-        match (survivors.is_empty(), self.namespaced && closed) {
-            (_, true) => TreeEnd::Gone,
-            (true, false) => TreeEnd::GoneAsFarAsSeen,
-            (false, false) => TreeEnd::Survivors(survivors),
-        }
-    }
+fn judge_forced(survivors: Vec<Leftover>) -> TreeEnd {
+    if survivors.is_empty() { TreeEnd::GoneAsFarAsSeen } else { TreeEnd::Survivors(survivors) }
 }

@@ -43,8 +43,8 @@ pub const SUBCOMMAND: &str = "__supervise";
 ///
 /// The exit code is for people who start it by hand: 2 when standard input is no socket.
 pub fn main() -> ExitCode {
-    // The tree must not lose its owner to a signal meant for something else. The programs that
-    // are spawned get an empty mask again.
+    // The tree must not lose its owner to a signal meant for something else. The program that is
+    // spawned gets an empty mask again (`set_up_leader`).
     let mut shielded = SigSet::empty();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2] {
         shielded.add(signal);

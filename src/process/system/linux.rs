@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use nix::sys::prctl;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Pid, SysconfVar, getppid, setsid, sysconf};
 
 use super::ProcessInfo;
@@ -29,6 +29,8 @@ pub(in crate::process) fn set_up_leader(command: &mut Command) {
     let supervisor = Pid::this();
     let set_up = move || {
         setsid()?;
+        // What the supervisor shields itself from, its programs must hear.
+        SigSet::empty().thread_set_mask()?;
         prctl::set_pdeathsig(Signal::SIGKILL)?;
         // The supervisor may have died before the line above.
         if getppid() == supervisor { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }

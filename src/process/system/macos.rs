@@ -2,7 +2,6 @@
 //! leaves both its parent and its group between two looks can be missed; `adopt_orphans` says so,
 //! and the record then calls the end of the tree unproven.
 
-use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -10,6 +9,7 @@ use libproc::bsd_info::BSDInfo;
 use libproc::pid_rusage::{RUsageInfoV0, pidrusage};
 use libproc::proc_pid::{name, pidinfo, pidpath};
 use libproc::processes::{ProcFilter, pids_by_type};
+use nix::sys::signal::SigSet;
 use nix::unistd::setsid;
 
 use super::ProcessInfo;
@@ -24,8 +24,13 @@ pub(in crate::process) fn adopt_orphans() -> bool {
 
 /// Gives the program to be spawned a session of its own.
 pub(in crate::process) fn set_up_leader(command: &mut Command) {
-    let set_up = || setsid().map(drop).map_err(io::Error::from);
-    #[expect(unsafe_code, reason = "between fork and exec only one async-signal-safe system call is made")]
+    let set_up = || {
+        setsid()?;
+        // What the supervisor shields itself from, its programs must hear.
+        SigSet::empty().thread_set_mask()?;
+        Ok(())
+    };
+    #[expect(unsafe_code, reason = "between fork and exec only async-signal-safe system calls are made")]
     unsafe {
         command.pre_exec(set_up);
     }
