@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::lines::Lines;
 use super::prepared::Prepared;
 use super::running::{Ended, StopReason, TreeEnd};
-use super::spec::{Output, OutputLimits, Spec, SpawnError};
+use super::spec::{Output, OutputLimits, SpawnError, Spec};
 use super::usage::{ExitStatus, Leftover, Usage};
 
 /// Bytes of output that are kept: its end, where test programs say what went wrong.
@@ -33,7 +33,8 @@ pub enum CommandExit {
 pub struct CommandOutcome {
     /// How it ended.
     pub exit: CommandExit,
-    /// The end of its standard output and error, in the order in which they were written.
+    /// The end of its output: both streams in the order of writing, or, when the spec keeps them
+    /// apart, standard output and then standard error.
     pub output: String,
     /// Whether `output` lacks anything.
     pub output_cut: bool,
@@ -56,13 +57,17 @@ impl CommandOutcome {
 
 /// Runs `spec` for at most `limit`, and returns when its whole tree is gone.
 ///
-/// Its output is merged and its end is kept in memory; with [`Output::Merged`] it also goes to
-/// the file named there, while files of [`Output::Separate`] are not written.
+/// The end of its output is kept in memory, and files named by the spec are written. Unless the
+/// spec names files for both streams apart, the output is merged in the order of writing.
 pub async fn run_command(mut spec: Spec, limit: Duration) -> CommandOutcome {
-    if let Output::Separate { .. } = spec.output {
+    if spec.output == Output::default() {
         spec.output = Output::Merged { file: None };
     }
-    spec.limits = OutputLimits { line_bytes: LINE_BYTES, waiting_bytes: TAIL_BYTES, ..spec.limits };
+    spec.limits = OutputLimits {
+        line_bytes: LINE_BYTES,
+        waiting_bytes: TAIL_BYTES,
+        ..spec.limits
+    };
     let running = match Prepared::new(spec).await {
         Ok(prepared) => prepared.go().await,
         Err(error) => Err(error),
@@ -71,17 +76,22 @@ pub async fn run_command(mut spec: Spec, limit: Duration) -> CommandOutcome {
         Ok(running) => running,
         Err(error) => return not_started(error),
     };
-    if tokio::time::timeout(limit, running.wait_leader()).await.is_err() {
+    if tokio::time::timeout(limit, running.wait_leader())
+        .await
+        .is_err()
+    {
         running.stop(StopReason::TimeLimit);
     }
-    let lines = running.stdout.clone();
+    let streams = [running.stdout.clone(), running.stderr.clone()];
     let ended = running.finish(DRAIN_LIMIT).await;
-    let (output, output_cut) = tail(&lines);
+    let (output, output_cut) = tail(&streams);
     CommandOutcome {
         exit: exit_of(&ended),
         output,
         output_cut,
-        duration: ended.leader.map_or(Duration::ZERO, |leader| leader.stamp.since(ended.started)),
+        duration: ended
+            .leader
+            .map_or(Duration::ZERO, |leader| leader.stamp.since(ended.started)),
         leftovers: ended.leftovers,
         tree: ended.tree,
         usage: ended.usage,
@@ -98,17 +108,21 @@ fn exit_of(ended: &Ended) -> CommandExit {
 }
 
 /// Lines that nobody fetched are dropped oldest first, so what waits is the tail.
-fn tail(lines: &Lines) -> (String, bool) {
+fn tail(streams: &[Lines]) -> (String, bool) {
     let mut text = String::new();
-    while let Some(line) = lines.try_next() {
-        text.push_str(&line.text());
-        if line.is_cut() {
-            text.push_str(&format!(" [{} bytes more]", line.dropped_bytes));
+    let mut cut = false;
+    for lines in streams {
+        while let Some(line) = lines.try_next() {
+            text.push_str(&line.text());
+            if line.is_cut() {
+                text.push_str(&format!(" [{} bytes more]", line.dropped_bytes));
+            }
+            text.push('\n');
         }
-        text.push('\n');
+        let report = lines.report();
+        cut |= report.lost_lines > 0 || report.cut_lines > 0;
     }
-    let report = lines.report();
-    (text, report.lost_lines > 0 || report.cut_lines > 0)
+    (text, cut)
 }
 
 fn not_started(error: SpawnError) -> CommandOutcome {

@@ -53,7 +53,12 @@ impl Control {
         let outer_pid = child.id().unwrap_or_default();
         tokio::spawn(send(writing, to_send));
         tokio::spawn(listen(reading, child, tell, kills));
-        Self { orders, view, kill, outer_pid }
+        Self {
+            orders,
+            view,
+            kill,
+            outer_pid,
+        }
     }
 
     /// Sends an order. When the helper has gone, `view` tells.
@@ -72,12 +77,19 @@ impl Control {
         match view.wait_for(|view| view.closed || enough(view)).await {
             Ok(view) => view.clone(),
             // The listener sets `closed` before it ends, unless the runtime is being shut down.
-            Err(_) => View { closed: true, ..self.view.borrow().clone() },
+            Err(_) => View {
+                closed: true,
+                ..self.view.borrow().clone()
+            },
         }
     }
 
     /// The same, until `deadline` at most; `None` when it passed.
-    pub(super) async fn until_at(&self, deadline: Instant, enough: impl Fn(&View) -> bool) -> Option<View> {
+    pub(super) async fn until_at(
+        &self,
+        deadline: Instant,
+        enough: impl Fn(&View) -> bool,
+    ) -> Option<View> {
         timeout_at(deadline, self.until(enough)).await.ok()
     }
 
@@ -109,7 +121,10 @@ impl Control {
             }
             if Instant::now() >= deadline {
                 let _ = self.kill.try_send(());
-                return ever_seen.values().filter_map(|member| member.describe()).collect();
+                return ever_seen
+                    .values()
+                    .filter_map(|member| member.describe())
+                    .collect();
             }
             sleep(Duration::from_millis(5)).await;
         }
@@ -118,7 +133,9 @@ impl Control {
 
 async fn send(mut writing: OwnedWriteHalf, mut orders: mpsc::UnboundedReceiver<Order>) {
     while let Some(order) = orders.recv().await {
-        let Ok(mut line) = serde_json::to_vec(&order) else { continue };
+        let Ok(mut line) = serde_json::to_vec(&order) else {
+            continue;
+        };
         line.push(b'\n');
         if writing.write_all(&line).await.is_err() {
             break;
@@ -127,7 +144,12 @@ async fn send(mut writing: OwnedWriteHalf, mut orders: mpsc::UnboundedReceiver<O
     // Dropping this half closes the wire in the helper's direction.
 }
 
-async fn listen(reading: OwnedReadHalf, mut child: Child, tell: watch::Sender<View>, mut kills: mpsc::Receiver<()>) {
+async fn listen(
+    reading: OwnedReadHalf,
+    mut child: Child,
+    tell: watch::Sender<View>,
+    mut kills: mpsc::Receiver<()>,
+) {
     let mut lines = BufReader::new(reading).split(b'\n');
     loop {
         tokio::select! {

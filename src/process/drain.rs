@@ -26,15 +26,25 @@ pub(super) struct Drain {
 impl Drain {
     /// A stream that does not exist.
     pub(super) fn none() -> Self {
-        Self { lines: Lines::empty(), task: None }
+        Self {
+            lines: Lines::empty(),
+            task: None,
+        }
     }
 
     /// Starts reading.
-    pub(super) fn start(pipe: OwnedFd, file: Option<File>, limits: OutputLimits) -> io::Result<Self> {
+    pub(super) fn start(
+        pipe: OwnedFd,
+        file: Option<File>,
+        limits: OutputLimits,
+    ) -> io::Result<Self> {
         let pipe = Receiver::from_owned_fd(pipe)?;
         let lines = Lines::new();
         let task = tokio::spawn(drain(pipe, file, lines.clone(), limits));
-        Ok(Self { lines, task: Some(task) })
+        Ok(Self {
+            lines,
+            task: Some(task),
+        })
     }
 
     /// Waits for the end of the stream, until `deadline` at most.
@@ -54,7 +64,10 @@ pub(super) async fn create(path: &Path) -> io::Result<File> {
 }
 
 async fn drain(mut pipe: Receiver, file: Option<File>, lines: Lines, limits: OutputLimits) {
-    let mut tee = Tee { file, room: limits.file_bytes };
+    let mut tee = Tee {
+        file,
+        room: limits.file_bytes,
+    };
     let mut splitter = Splitter::default();
     let mut chunk = vec![0; CHUNK_BYTES];
     let end = loop {
@@ -64,7 +77,9 @@ async fn drain(mut pipe: Receiver, file: Option<File>, lines: Lines, limits: Out
                 let stamp = Stamp::now();
                 let bytes = &chunk[..count];
                 lines.amend(|report| report.bytes += count as u64);
-                splitter.feed(bytes, limits.line_bytes, stamp, |line| lines.push(line, &limits));
+                splitter.feed(bytes, limits.line_bytes, stamp, |line| {
+                    lines.push(line, &limits)
+                });
                 tee.write(bytes, &lines).await;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -87,7 +102,9 @@ struct Tee {
 impl Tee {
     async fn write(&mut self, bytes: &[u8], lines: &Lines) {
         let Some(file) = &mut self.file else { return };
-        let fits = bytes.len().min(usize::try_from(self.room).unwrap_or(usize::MAX));
+        let fits = bytes
+            .len()
+            .min(usize::try_from(self.room).unwrap_or(usize::MAX));
         self.room -= fits as u64;
         if fits < bytes.len() {
             lines.amend(|report| report.file_missing_bytes += (bytes.len() - fits) as u64);

@@ -86,7 +86,12 @@ struct State {
 
 impl Lines {
     pub(super) fn new() -> Self {
-        Self { shared: Arc::new(Shared { state: Mutex::default(), changed: Notify::new() }) }
+        Self {
+            shared: Arc::new(Shared {
+                state: Mutex::default(),
+                changed: Notify::new(),
+            }),
+        }
     }
 
     /// A stream that has ended without a byte.
@@ -157,7 +162,10 @@ impl Lines {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // No code that holds the lock can panic half-way through a change.
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -183,7 +191,13 @@ pub(super) struct Splitter {
 
 impl Splitter {
     /// Takes bytes as they come; hands every line that ends in them to `emit`.
-    pub(super) fn feed(&mut self, mut bytes: &[u8], limit: usize, stamp: Stamp, mut emit: impl FnMut(Line)) {
+    pub(super) fn feed(
+        &mut self,
+        mut bytes: &[u8],
+        limit: usize,
+        stamp: Stamp,
+        mut emit: impl FnMut(Line),
+    ) {
         while let Some(end) = bytes.iter().position(|b| *b == b'\n') {
             self.append(&bytes[..end], limit);
             emit(self.take(stamp));
@@ -210,7 +224,11 @@ impl Splitter {
             bytes.pop();
         }
         bytes.shrink_to_fit();
-        Line { bytes, dropped_bytes, stamp }
+        Line {
+            bytes,
+            dropped_bytes,
+            stamp,
+        }
     }
 }
 
@@ -226,15 +244,32 @@ mod tests {
             splitter.feed(chunk, limit, Stamp(0), |line| lines.push(line));
         }
         lines.extend(splitter.rest(Stamp(0)));
-        lines.into_iter().map(|line| (line.bytes, line.dropped_bytes)).collect()
+        lines
+            .into_iter()
+            .map(|line| (line.bytes, line.dropped_bytes))
+            .collect()
     }
 
     #[test]
     fn a_line_over_the_limit_is_cut_and_the_next_one_is_whole() {
         let lines = split(&[b"aaaaaaaa", b"aa\nresult\r\nend"], 4);
-        assert_eq!(lines, [(b"aaaa".to_vec(), 6), (b"resu".to_vec(), 3), (b"end".to_vec(), 0)]);
+        assert_eq!(
+            lines,
+            [
+                (b"aaaa".to_vec(), 6),
+                (b"resu".to_vec(), 3),
+                (b"end".to_vec(), 0)
+            ]
+        );
         let lines = split(&[b"aaaaaaaaaa\nresult\r\nend"], 7);
-        assert_eq!(lines, [(b"aaaaaaa".to_vec(), 3), (b"result".to_vec(), 0), (b"end".to_vec(), 0)]);
+        assert_eq!(
+            lines,
+            [
+                (b"aaaaaaa".to_vec(), 3),
+                (b"result".to_vec(), 0),
+                (b"end".to_vec(), 0)
+            ]
+        );
     }
 
     proptest! {
@@ -251,9 +286,19 @@ mod tests {
     #[test]
     fn lines_nobody_fetches_are_dropped_oldest_first_and_counted() {
         let lines = Lines::new();
-        let limits = OutputLimits { waiting_bytes: 3 * (size_of::<Line>() + 1), ..OutputLimits::default() };
+        let limits = OutputLimits {
+            waiting_bytes: 3 * (size_of::<Line>() + 1),
+            ..OutputLimits::default()
+        };
         for byte in b"abcde" {
-            lines.push(Line { bytes: vec![*byte], dropped_bytes: 0, stamp: Stamp(0) }, &limits);
+            lines.push(
+                Line {
+                    bytes: vec![*byte],
+                    dropped_bytes: 0,
+                    stamp: Stamp(0),
+                },
+                &limits,
+            );
         }
         assert_eq!(lines.try_next().unwrap().bytes, b"c");
         assert_eq!(lines.report().lost_lines, 2);

@@ -17,13 +17,13 @@ use super::drain::{self, Drain};
 use super::running::Running;
 use super::sandbox;
 use super::spawner::on_spawning_thread;
-use super::spec::{Output, Spec, SpawnError};
+use super::spec::{Output, SpawnError, Spec};
 use super::wire::{Failure, Job, Order, Step};
 
 /// For the helper to come up, and for the program to be exec'd, on a busy machine.
 const HELPER_LIMIT: Duration = Duration::from_secs(20);
 /// From the first KILL until the helper gives up.
-pub(super) const KILL_BOUND: Duration = Duration::from_secs(5);
+pub(super) const KILL_BOUND: Duration = Duration::from_secs(3);
 const SAMPLE_EVERY: Duration = Duration::from_millis(250);
 /// For the last words of a helper that ended early.
 const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
@@ -53,7 +53,10 @@ impl Prepared {
     /// the helper or its sandbox does not come up. Nothing is left running.
     pub async fn new(spec: Spec) -> Result<Self, SpawnError> {
         if !spec.program.is_absolute() {
-            return Err(SpawnError::RelativeProgram { label: spec.label.clone(), program: spec.program.display().to_string() });
+            return Err(SpawnError::RelativeProgram {
+                label: spec.label.clone(),
+                program: spec.program.display().to_string(),
+            });
         }
         let (merged, out_path, err_path) = match &spec.output {
             Output::Separate { stdout, stderr } => (false, stdout.as_ref(), stderr.as_ref()),
@@ -63,9 +66,15 @@ impl Prepared {
         let err_file = create(&spec, err_path).await?;
 
         let (helper, args) = sandbox::helper_command(&spec);
-        let helper_error = |source| SpawnError::Helper { label: spec.label.clone(), helper: helper.display().to_string(), source };
+        let helper_error = |source| SpawnError::Helper {
+            label: spec.label.clone(),
+            helper: helper.display().to_string(),
+            source,
+        };
         let command = (helper.clone(), args);
-        let born = on_spawning_thread(move || give_birth(command.0, command.1, merged)).await.map_err(helper_error)?;
+        let born = on_spawning_thread(move || give_birth(command.0, command.1, merged))
+            .await
+            .map_err(helper_error)?;
         let stdout = Drain::start(born.stdout, out_file, spec.limits).map_err(helper_error)?;
         let stderr = match born.stderr {
             Some(pipe) => Drain::start(pipe, err_file, spec.limits).map_err(helper_error)?,
@@ -73,8 +82,15 @@ impl Prepared {
         };
         born.wire.set_nonblocking(true).map_err(helper_error)?;
         let socket = UnixStream::from_std(born.wire).map_err(helper_error)?;
-        let mut prepared = Self { control: Control::new(socket, born.child), stdout, stderr, spec };
-        prepared.control.order(Order::Prepare(Box::new(prepared.job())));
+        let mut prepared = Self {
+            control: Control::new(socket, born.child),
+            stdout,
+            stderr,
+            spec,
+        };
+        prepared
+            .control
+            .order(Order::Prepare(Box::new(prepared.job())));
         prepared.expect(|view| view.ready).await?;
         Ok(prepared)
     }
@@ -90,7 +106,14 @@ impl Prepared {
         let Some((pid, started)) = view.started else {
             return Err(self.lost("did not start the program", String::new()));
         };
-        Ok(Running::new(&self.spec, self.control, pid, started, self.stdout, self.stderr))
+        Ok(Running::new(
+            &self.spec,
+            self.control,
+            pid,
+            started,
+            self.stdout,
+            self.stderr,
+        ))
     }
 
     /// [`Spec::label`].
@@ -112,10 +135,16 @@ impl Prepared {
 
     async fn expect(&mut self, enough: impl Fn(&View) -> bool) -> Result<View, SpawnError> {
         let deadline = Instant::now() + HELPER_LIMIT;
-        let told = self.control.until_at(deadline, |view| view.failed.is_some() || enough(view)).await;
+        let told = self
+            .control
+            .until_at(deadline, |view| view.failed.is_some() || enough(view))
+            .await;
         match told {
             Some(view) if enough(&view) => Ok(view),
-            Some(View { failed: Some(failure), .. }) => {
+            Some(View {
+                failed: Some(failure),
+                ..
+            }) => {
                 // Only a helper that has ended has nothing left running.
                 self.control.until_at(deadline, |_| false).await;
                 Err(self.refused(failure))
@@ -125,7 +154,12 @@ impl Prepared {
                 Err(self.lost("ended early", words))
             }
             None => {
-                self.control.force(matches!(self.spec.sandbox, sandbox::Sandbox::Bubblewrap { .. }), KILL_BOUND).await;
+                self.control
+                    .force(
+                        matches!(self.spec.sandbox, sandbox::Sandbox::Bubblewrap { .. }),
+                        KILL_BOUND,
+                    )
+                    .await;
                 let words = self.last_words().await;
                 Err(self.lost("gave no answer and was killed", words))
             }
@@ -136,15 +170,26 @@ impl Prepared {
         let label = self.spec.label.clone();
         let program = self.spec.program.display().to_string();
         match failure.step {
-            Step::Program => SpawnError::Program { label, program, words: failure.words },
-            Step::Directory => {
-                SpawnError::Directory { label, program, dir: self.spec.dir.display().to_string(), words: failure.words }
-            }
+            Step::Program => SpawnError::Program {
+                label,
+                program,
+                words: failure.words,
+            },
+            Step::Directory => SpawnError::Directory {
+                label,
+                program,
+                dir: self.spec.dir.display().to_string(),
+                words: failure.words,
+            },
         }
     }
 
     fn lost(&self, what: &'static str, words: String) -> SpawnError {
-        SpawnError::HelperLost { label: self.spec.label.clone(), what, words }
+        SpawnError::HelperLost {
+            label: self.spec.label.clone(),
+            what,
+            words,
+        }
     }
 
     /// What the helper, or bubblewrap in its place, printed before it ended.
@@ -163,7 +208,11 @@ impl Prepared {
 
 async fn create(spec: &Spec, path: Option<&PathBuf>) -> Result<Option<File>, SpawnError> {
     let Some(path) = path else { return Ok(None) };
-    let fail = |source| SpawnError::OutputFile { label: spec.label.clone(), file: path.display().to_string(), source };
+    let fail = |source| SpawnError::OutputFile {
+        label: spec.label.clone(),
+        file: path.display().to_string(),
+        source,
+    };
     drain::create(path).await.map(Some).map_err(fail)
 }
 
@@ -186,5 +235,10 @@ fn give_birth(program: PathBuf, args: Vec<std::ffi::OsString>, merged: bool) -> 
         // Ctrl-C at the terminal is for flashrig, which then ends its helpers in order.
         .process_group(0)
         .spawn()?;
-    Ok(Born { child, wire, stdout: stdout.into(), stderr })
+    Ok(Born {
+        child,
+        wire,
+        stdout: stdout.into(),
+        stderr,
+    })
 }

@@ -22,7 +22,9 @@ const OUTPUT_LIMIT: u64 = 64 * 1024;
 pub fn find_program(name: impl AsRef<OsStr>, path_var: impl AsRef<OsStr>) -> Option<PathBuf> {
     let name = Path::new(name.as_ref());
     if name.components().count() > 1 || name.is_absolute() {
-        return std::path::absolute(name).ok().filter(|file| is_executable(file));
+        return std::path::absolute(name)
+            .ok()
+            .filter(|file| is_executable(file));
     }
     std::env::split_paths(path_var.as_ref())
         // An empty entry means the current folder, which is nobody's intention here.
@@ -33,7 +35,9 @@ pub fn find_program(name: impl AsRef<OsStr>, path_var: impl AsRef<OsStr>) -> Opt
 
 fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    file.metadata().is_ok_and(|facts| facts.is_file() && facts.mode() & 0o111 != 0) && access(file, AccessFlags::X_OK).is_ok()
+    file.metadata()
+        .is_ok_and(|facts| facts.is_file() && facts.mode() & 0o111 != 0)
+        && access(file, AccessFlags::X_OK).is_ok()
 }
 
 /// A command that is over in a moment.
@@ -90,13 +94,31 @@ pub enum ShortError {
 ///
 /// # Errors
 /// When it cannot be run, takes longer than `limit`, or fails.
-pub async fn probe_version(program: &Path, args: &[OsString], env: &[(OsString, OsString)], limit: Duration) -> Result<String, ShortError> {
-    let command = ShortCommand { program: program.to_path_buf(), args: args.to_vec(), env: env.to_vec() };
+pub async fn probe_version(
+    program: &Path,
+    args: &[OsString],
+    env: &[(OsString, OsString)],
+    limit: Duration,
+) -> Result<String, ShortError> {
+    let command = ShortCommand {
+        program: program.to_path_buf(),
+        args: args.to_vec(),
+        env: env.to_vec(),
+    };
     let output = run_short(command, limit).await?;
     if !output.status.is_success() {
-        return Err(ShortError::Failed { program: program.to_path_buf(), output });
+        return Err(ShortError::Failed {
+            program: program.to_path_buf(),
+            output,
+        });
     }
-    Ok(output.text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned())
+    Ok(output
+        .text
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or_default()
+        .to_owned())
 }
 
 /// Runs a command that should be over within `limit`.
@@ -107,11 +129,19 @@ pub async fn run_short(command: ShortCommand, limit: Duration) -> Result<ShortOu
     let program = command.program.clone();
     tokio::task::spawn_blocking(move || run_blocking(&command, limit))
         .await
-        .unwrap_or_else(|broken| Err(ShortError::NotStarted { program, source: io::Error::other(broken) }))
+        .unwrap_or_else(|broken| {
+            Err(ShortError::NotStarted {
+                program,
+                source: io::Error::other(broken),
+            })
+        })
 }
 
 fn run_blocking(command: &ShortCommand, limit: Duration) -> Result<ShortOutput, ShortError> {
-    let not_started = |source| ShortError::NotStarted { program: command.program.clone(), source };
+    let not_started = |source| ShortError::NotStarted {
+        program: command.program.clone(),
+        source,
+    };
     let mut file = tempfile::tempfile().map_err(not_started)?;
     let handle = duct::cmd(&command.program, &command.args)
         .full_env(command.env.iter().cloned())
@@ -125,7 +155,11 @@ fn run_blocking(command: &ShortCommand, limit: Duration) -> Result<ShortOutput, 
         .unchecked()
         .start()
         .map_err(not_started)?;
-    let group = handle.pids().first().and_then(|pid| i32::try_from(*pid).ok()).filter(|pid| *pid > 1);
+    let group = handle
+        .pids()
+        .first()
+        .and_then(|pid| i32::try_from(*pid).ok())
+        .filter(|pid| *pid > 1);
     let finished = handle.wait_timeout(limit);
     let status = match finished {
         Ok(Some(output)) => output.status,
@@ -135,7 +169,10 @@ fn run_blocking(command: &ShortCommand, limit: Duration) -> Result<ShortOutput, 
                 let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
             }
             let _ = handle.kill();
-            return Err(ShortError::TimedOut { program: command.program.clone(), limit });
+            return Err(ShortError::TimedOut {
+                program: command.program.clone(),
+                limit,
+            });
         }
         Err(source) => return Err(not_started(source)),
     };
@@ -143,7 +180,10 @@ fn run_blocking(command: &ShortCommand, limit: Duration) -> Result<ShortOutput, 
         (Some(code), _) => ExitStatus::Exited(code),
         (None, signal) => ExitStatus::Signalled(signal.unwrap_or_default()),
     };
-    Ok(ShortOutput { status, text: head(&mut file).map_err(not_started)? })
+    Ok(ShortOutput {
+        status,
+        text: head(&mut file).map_err(not_started)?,
+    })
 }
 
 fn head(file: &mut File) -> io::Result<String> {

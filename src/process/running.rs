@@ -1,7 +1,6 @@
 //! A program that runs, until its whole tree is proven gone.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -17,7 +16,7 @@ use super::wire::Order;
 use crate::clock::Stamp;
 
 /// Beyond the helper's own bounds, before it is held to be stuck.
-const HELPER_MARGIN: Duration = Duration::from_secs(2);
+const HELPER_MARGIN: Duration = Duration::from_secs(1);
 /// For killing a tree from outside when its helper is stuck or lost.
 const FORCE_BOUND: Duration = Duration::from_secs(2);
 
@@ -89,11 +88,25 @@ pub struct Running {
     drains: [Drain; 2],
     namespaced: bool,
     grace: Duration,
-    stopped: Mutex<Option<StopReason>>,
+    stop: Mutex<Stop>,
+}
+
+/// What was asked for so far: the first reason, the shortest grace.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stop {
+    reason: Option<StopReason>,
+    grace: Option<Duration>,
 }
 
 impl Running {
-    pub(super) fn new(spec: &Spec, control: Control, pid: u32, started: Stamp, stdout: Drain, stderr: Drain) -> Self {
+    pub(super) fn new(
+        spec: &Spec,
+        control: Control,
+        pid: u32,
+        started: Stamp,
+        stdout: Drain,
+        stderr: Drain,
+    ) -> Self {
         Self {
             started,
             pid,
@@ -103,7 +116,7 @@ impl Running {
             drains: [stdout, stderr],
             namespaced: matches!(spec.sandbox, Sandbox::Bubblewrap { .. }),
             grace: spec.grace,
-            stopped: Mutex::new(None),
+            stop: Mutex::default(),
         }
     }
 
@@ -112,7 +125,11 @@ impl Running {
     /// # Errors
     /// When the helper is lost and nobody can tell any more.
     pub async fn wait_leader(&self) -> Result<LeaderExit, Lost> {
-        self.control.until(|view| view.exited.is_some()).await.exited.ok_or(Lost)
+        self.control
+            .until(|view| view.exited.is_some())
+            .await
+            .exited
+            .ok_or(Lost)
     }
 
     /// The leader's exit, if it has ended.
@@ -133,9 +150,12 @@ impl Running {
 
     /// The same with another grace; a second call can shorten the first one's.
     pub fn stop_within(&self, reason: StopReason, grace: Duration) {
+        let mut stop = self.asked();
         if self.leader_exit().is_none() {
-            self.stopped.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+            stop.reason.get_or_insert(reason);
         }
+        stop.grace = Some(stop.grace.map_or(grace, |earlier| earlier.min(grace)));
+        drop(stop);
         self.control.order(Order::Stop { grace });
     }
 
@@ -144,10 +164,12 @@ impl Running {
     ///
     /// Output is read for at most `drain_limit` after that.
     pub async fn finish(mut self, drain_limit: Duration) -> Ended {
-        if self.leader_exit().is_none() {
+        if self.leader_exit().is_none() && self.asked().reason.is_none() {
             self.stop(StopReason::Interrupted);
         }
-        let deadline = Instant::now() + self.grace + KILL_BOUND + HELPER_MARGIN;
+        let asked = *self.asked();
+        let grace = asked.grace.unwrap_or(self.grace);
+        let deadline = Instant::now() + grace + KILL_BOUND + HELPER_MARGIN;
         // A namespace is gone when the sandbox's own process has ended, which `closed` tells.
         let told = self.control.until_at(deadline, |_| false).await;
         let (view, tree) = match told {
@@ -156,7 +178,10 @@ impl Running {
                 (view, tree)
             }
             None => {
-                tracing::warn!(pid = self.pid, "the supervising helper is stuck; killing its tree from outside");
+                tracing::warn!(
+                    pid = self.pid,
+                    "the supervising helper is stuck; killing its tree from outside"
+                );
                 let survivors = self.control.force(self.namespaced, FORCE_BOUND).await;
                 let view: View = self.control.view().clone();
                 let tree = judge_forced(survivors);
@@ -169,19 +194,27 @@ impl Running {
         }
         let reading = view.reading;
         let usage = view.gone.map_or_else(
-            || Usage { cpu: reading.and_then(|r| r.cpu), peak_rss_bytes: reading.map(|r| r.rss_bytes), ..Usage::default() },
+            || Usage {
+                cpu: reading.and_then(|r| r.cpu),
+                peak_rss_bytes: reading.map(|r| r.rss_bytes),
+                ..Usage::default()
+            },
             |gone| gone.usage,
         );
         Ended {
             started: self.started,
             leader: view.exited,
-            stopped: *self.stopped.lock().unwrap_or_else(PoisonError::into_inner),
+            stopped: asked.reason,
             leftovers: view.leftovers,
             tree,
             usage,
             stdout: self.stdout.report(),
             stderr: self.stderr.report(),
         }
+    }
+
+    fn asked(&self) -> MutexGuard<'_, Stop> {
+        self.stop.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The helper has ended.
@@ -194,7 +227,10 @@ impl Running {
             Some(gone) if gone.proven => TreeEnd::Gone,
             Some(_) => TreeEnd::GoneAsFarAsSeen,
             None => {
-                tracing::warn!(pid = self.pid, "the supervising helper was lost; killing what is known of its tree");
+                tracing::warn!(
+                    pid = self.pid,
+                    "the supervising helper was lost; killing what is known of its tree"
+                );
                 judge_forced(self.control.force(self.namespaced, FORCE_BOUND).await)
             }
         }
@@ -202,5 +238,9 @@ impl Running {
 }
 
 fn judge_forced(survivors: Vec<Leftover>) -> TreeEnd {
-    if survivors.is_empty() { TreeEnd::GoneAsFarAsSeen } else { TreeEnd::Survivors(survivors) }
+    if survivors.is_empty() {
+        TreeEnd::GoneAsFarAsSeen
+    } else {
+        TreeEnd::Survivors(survivors)
+    }
 }

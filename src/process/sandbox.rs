@@ -44,7 +44,9 @@ pub enum Sandbox {
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// It is not in PATH.
-    #[error("bubblewrap was asked for but `bwrap` is not in PATH; install the package `bubblewrap` or choose no sandbox")]
+    #[error(
+        "bubblewrap was asked for but `bwrap` is not in PATH; install the package `bubblewrap` or choose no sandbox"
+    )]
     Missing,
     /// It is there but does not work here.
     #[error("`{}` does not work on this machine: {words}; allow user namespaces or choose no sandbox", .bwrap.display())]
@@ -77,14 +79,36 @@ impl Sandbox {
     /// # Errors
     /// When it is missing or unusable, with its own words.
     pub async fn probe_bubblewrap() -> Result<Self, SandboxError> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let bwrap = programs::find_program("bwrap", &path).ok_or(SandboxError::Missing)?;
+        Self::probe_bubblewrap_in(&std::env::var_os("PATH").unwrap_or_default()).await
+    }
+
+    /// The same, with `bwrap` looked for in another `PATH` than flashrig's own.
+    ///
+    /// # Errors
+    /// When it is missing or unusable, with its own words.
+    pub async fn probe_bubblewrap_in(path_var: &OsStr) -> Result<Self, SandboxError> {
+        let bwrap = programs::find_program("bwrap", path_var).ok_or(SandboxError::Missing)?;
         let mut args = base_flags();
         args.extend(["--".into(), "/bin/sh".into(), "-c".into(), "exit 0".into()]);
-        match programs::run_short(ShortCommand { program: bwrap.clone(), args, env: Vec::new() }, PROBE_LIMIT).await {
+        match programs::run_short(
+            ShortCommand {
+                program: bwrap.clone(),
+                args,
+                env: Vec::new(),
+            },
+            PROBE_LIMIT,
+        )
+        .await
+        {
             Ok(output) if output.status.is_success() => Ok(Self::Bubblewrap { bwrap }),
-            Ok(output) => Err(SandboxError::Unusable { bwrap, words: format!("{} ({})", output.text.trim(), output.status) }),
-            Err(error) => Err(SandboxError::Unusable { bwrap, words: error.to_string() }),
+            Ok(output) => Err(SandboxError::Unusable {
+                bwrap,
+                words: format!("{} ({})", output.text.trim(), output.status),
+            }),
+            Err(error) => Err(SandboxError::Unusable {
+                bwrap,
+                words: error.to_string(),
+            }),
         }
     }
 
@@ -104,7 +128,11 @@ pub(super) fn helper_command(spec: &Spec) -> (PathBuf, Vec<OsString>) {
         Sandbox::Bubblewrap { bwrap } => {
             let mut args = base_flags();
             args.extend(binds(spec));
-            args.extend(["--".into(), spec.shim.clone().into(), shim::SUBCOMMAND.into()]);
+            args.extend([
+                "--".into(),
+                spec.shim.clone().into(),
+                shim::SUBCOMMAND.into(),
+            ]);
             (bwrap.clone(), args)
         }
     }
@@ -112,10 +140,23 @@ pub(super) fn helper_command(spec: &Spec) -> (PathBuf, Vec<OsString>) {
 
 fn base_flags() -> Vec<OsString> {
     // `--die-with-parent` follows the thread that spawns; see `spawner`.
-    ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", HIDDEN, "--unshare-pid", "--as-pid-1", "--die-with-parent"]
-        .into_iter()
-        .map(OsString::from)
-        .collect()
+    [
+        "--ro-bind",
+        "/",
+        "/",
+        "--dev",
+        "/dev",
+        "--proc",
+        "/proc",
+        "--tmpfs",
+        HIDDEN,
+        "--unshare-pid",
+        "--as-pid-1",
+        "--die-with-parent",
+    ]
+    .into_iter()
+    .map(OsString::from)
+    .collect()
 }
 
 /// Shallow paths first, so that a deeper bind is not covered by the one around it; read-only ones
@@ -134,7 +175,8 @@ fn binds(spec: &Spec) -> Vec<OsString> {
     writable.dedup();
 
     let mut args = Vec::new();
-    let mut bind = |flag: &str, path: &Path| args.extend([OsString::from(flag), path.into(), path.into()]);
+    let mut bind =
+        |flag: &str, path: &Path| args.extend([OsString::from(flag), path.into(), path.into()]);
     for path in &seen {
         bind("--ro-bind-try", path);
     }
@@ -167,20 +209,41 @@ mod tests {
     use super::*;
 
     fn spec() -> Spec {
-        let bwrap = Sandbox::Bubblewrap { bwrap: "/usr/bin/bwrap".into() };
-        Spec::new("test", "/tmp/agents/bin/agent", "/tmp/run/work", bwrap, "/opt/flashrig")
+        let bwrap = Sandbox::Bubblewrap {
+            bwrap: "/usr/bin/bwrap".into(),
+        };
+        Spec::new(
+            "test",
+            "/tmp/agents/bin/agent",
+            "/tmp/run/work",
+            bwrap,
+            "/opt/flashrig",
+        )
     }
 
     fn bound(spec: &Spec) -> Vec<String> {
-        let words: Vec<String> = binds(spec).iter().map(|w| w.to_string_lossy().into_owned()).collect();
-        words.chunks(3).map(|c| format!("{} {}", c[0], c[1])).collect()
+        let words: Vec<String> = binds(spec)
+            .iter()
+            .map(|w| w.to_string_lossy().into_owned())
+            .collect();
+        words
+            .chunks(3)
+            .map(|c| format!("{} {}", c[0], c[1]))
+            .collect()
     }
 
     #[test]
     fn only_what_lies_below_tmp_is_brought_back() {
         let mut spec = spec();
         spec.visible = vec!["/usr/lib".into(), "/tmp/toolchain".into(), "/tmp".into()];
-        assert_eq!(bound(&spec), ["--ro-bind-try /tmp/toolchain", "--ro-bind-try /tmp/run/work", "--ro-bind-try /tmp/agents/bin"]);
+        assert_eq!(
+            bound(&spec),
+            [
+                "--ro-bind-try /tmp/toolchain",
+                "--ro-bind-try /tmp/run/work",
+                "--ro-bind-try /tmp/agents/bin"
+            ]
+        );
     }
 
     #[test]
@@ -198,7 +261,10 @@ mod tests {
         spec.visible = vec!["/tmp/run".into()];
         spec.writable = vec!["/tmp/run/work".into()];
         let binds = bound(&spec);
-        assert_eq!(binds.last().map(String::as_str), Some("--bind /tmp/run/work"));
+        assert_eq!(
+            binds.last().map(String::as_str),
+            Some("--bind /tmp/run/work")
+        );
         assert!(binds.contains(&"--ro-bind-try /tmp/run".to_owned()));
     }
 

@@ -16,7 +16,9 @@ use tokio::sync::oneshot;
 type Work = Box<dyn FnOnce() + Send>;
 
 /// Runs `work` on the spawning thread, inside the caller's async runtime.
-pub(super) async fn on_spawning_thread<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+pub(super) async fn on_spawning_thread<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
     static QUEUE: OnceLock<Sender<Work>> = OnceLock::new();
     let queue = QUEUE.get_or_init(|| {
         let (sender, receiver) = mpsc::channel::<Work>();

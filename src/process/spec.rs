@@ -39,7 +39,13 @@ pub struct Spec {
 
 impl Spec {
     /// A spec with nothing in its environment, no arguments and usual limits.
-    pub fn new(label: impl Into<String>, program: impl Into<PathBuf>, dir: impl Into<PathBuf>, sandbox: Sandbox, shim: impl Into<PathBuf>) -> Self {
+    pub fn new(
+        label: impl Into<String>,
+        program: impl Into<PathBuf>,
+        dir: impl Into<PathBuf>,
+        sandbox: Sandbox,
+        shim: impl Into<PathBuf>,
+    ) -> Self {
         Self {
             label: label.into(),
             program: program.into(),
@@ -77,7 +83,10 @@ pub enum Output {
 
 impl Default for Output {
     fn default() -> Self {
-        Self::Separate { stdout: None, stderr: None }
+        Self::Separate {
+            stdout: None,
+            stderr: None,
+        }
     }
 }
 
@@ -94,7 +103,11 @@ pub struct OutputLimits {
 
 impl Default for OutputLimits {
     fn default() -> Self {
-        Self { line_bytes: 1 << 20, waiting_bytes: 16 << 20, file_bytes: 256 << 20 }
+        Self {
+            line_bytes: 1 << 20,
+            waiting_bytes: 16 << 20,
+            file_bytes: 256 << 20,
+        }
     }
 }
 
@@ -102,7 +115,9 @@ impl Default for OutputLimits {
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
     /// The path is relative.
-    #[error("cannot run `{program}` for {label}: the path is not absolute; look it up in PATH first")]
+    #[error(
+        "cannot run `{program}` for {label}: the path is not absolute; look it up in PATH first"
+    )]
     RelativeProgram {
         /// [`Spec::label`].
         label: String,
@@ -110,7 +125,9 @@ pub enum SpawnError {
         program: String,
     },
     /// The program is missing, not executable, or its interpreter is missing.
-    #[error("cannot run `{program}` for {label}: {words}; check that it is installed and executable")]
+    #[error(
+        "cannot run `{program}` for {label}: {words}; check that it is installed and executable"
+    )]
     Program {
         /// [`Spec::label`].
         label: String,
@@ -166,5 +183,9 @@ pub enum SpawnError {
 }
 
 fn said(words: &str) -> String {
-    if words.is_empty() { String::new() } else { format!(": {words}") }
+    if words.is_empty() {
+        String::new()
+    } else {
+        format!(": {words}")
+    }
 }

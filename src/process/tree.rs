@@ -23,7 +23,10 @@ pub(super) struct Identity {
 
 impl Identity {
     fn of(info: &ProcessInfo) -> Self {
-        Self { pid: info.pid, born: info.born }
+        Self {
+            pid: info.pid,
+            born: info.born,
+        }
     }
 
     /// The process as it is now, if it is still this one and not a zombie.
@@ -46,7 +49,10 @@ impl Identity {
     pub(super) fn describe(self) -> Option<Leftover> {
         self.alive()?;
         let command = system::command_line(self.pid).unwrap_or_else(|| "(unknown)".to_owned());
-        Some(Leftover { pid: self.pid, command })
+        Some(Leftover {
+            pid: self.pid,
+            command,
+        })
     }
 }
 
@@ -63,7 +69,12 @@ pub(super) struct Tree {
 
 impl Tree {
     pub(super) fn below(root: u32) -> Self {
-        Self { root: Some(root), known: HashMap::new(), cpu: None, rss_bytes: 0 }
+        Self {
+            root: Some(root),
+            known: HashMap::new(),
+            cpu: None,
+            rss_bytes: 0,
+        }
     }
 
     /// Adds processes that were members at an earlier time.
@@ -79,7 +90,8 @@ impl Tree {
     /// Looks at the system; returns the living members.
     pub(super) fn look(&mut self) -> Vec<Identity> {
         // A zombie still leads to its group, but a pid that has a new owner must be forgotten.
-        self.known.retain(|pid, born| system::info(*pid).is_some_and(|now| now.born == *born));
+        self.known
+            .retain(|pid, born| system::info(*pid).is_some_and(|now| now.born == *born));
         let mut roots: Vec<u32> = self.known.keys().copied().collect();
         roots.extend(self.root);
         let mut members = system::descendants(&roots);
@@ -88,6 +100,8 @@ impl Tree {
         self.cpu = members.iter().map(|m| m.cpu).sum();
         members.retain(|m| !m.zombie);
         self.rss_bytes = members.iter().map(|m| m.rss_bytes).sum();
+        // Parents come before their children, so that a shell dies before it can remark on theirs.
+        members.sort_by_key(|m| (m.born, m.pid));
         members.iter().map(Identity::of).collect()
     }
 }

@@ -27,12 +27,10 @@ impl std::fmt::Display for ExitStatus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Exited(code) => write!(f, "exit code {code}"),
-            Self::Signalled(number) => {
-                match nix::sys::signal::Signal::try_from(*number) {
-                    Ok(signal) => write!(f, "killed by {signal}"),
-                    Err(_) => write!(f, "killed by signal {number}"),
-                }
-            }
+            Self::Signalled(number) => match nix::sys::signal::Signal::try_from(*number) {
+                Ok(signal) => write!(f, "killed by {signal}"),
+                Err(_) => write!(f, "killed by signal {number}"),
+            },
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::tree::Identity;
-use super::usage::{Leftover, LeaderExit, Reading, Usage};
+use super::usage::{LeaderExit, Leftover, Reading, Usage};
 use crate::clock::Stamp;
 
 /// From flashrig to the helper.
@@ -19,9 +19,7 @@ pub(super) enum Order {
     /// Run it now.
     Go,
     /// End the whole tree: TERM, then KILL after the grace.
-    Stop {
-        grace: Duration,
-    },
+    Stop { grace: Duration },
 }
 
 /// What the helper runs, and with how much patience.
@@ -47,10 +45,7 @@ pub(super) enum Notice {
     /// The program cannot be run; nothing is left running.
     Failed(Failure),
     /// The program was exec'd.
-    Started {
-        pid: u32,
-        stamp: Stamp,
-    },
+    Started { pid: u32, stamp: Stamp },
     /// A usage sample, and who is there.
     Usage {
         reading: Reading,

@@ -8,6 +8,7 @@
 //!
 //! It is synchronous on purpose: the async runtime must not enter here.
 
+mod inheritance;
 mod reaper;
 mod supervisor;
 
@@ -31,7 +32,11 @@ enum Event {
     /// flashrig closed its end, or is gone.
     OwnerGone,
     /// A child, born or adopted, was reaped.
-    Reaped { pid: u32, status: ExitStatus, stamp: Stamp },
+    Reaped {
+        pid: u32,
+        status: ExitStatus,
+        stamp: Stamp,
+    },
     /// No child is left.
     Childless,
 }
@@ -43,21 +48,35 @@ pub const SUBCOMMAND: &str = "__supervise";
 ///
 /// The exit code is for people who start it by hand: 2 when standard input is no socket.
 pub fn main() -> ExitCode {
+    inheritance::end_here();
     // The tree must not lose its owner to a signal meant for something else. The program that is
     // spawned gets an empty mask again (`set_up_leader`).
     let mut shielded = SigSet::empty();
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2] {
+    for signal in [
+        Signal::SIGINT,
+        Signal::SIGTERM,
+        Signal::SIGHUP,
+        Signal::SIGQUIT,
+        Signal::SIGUSR1,
+        Signal::SIGUSR2,
+    ] {
         shielded.add(signal);
     }
     let _ = shielded.thread_block();
 
-    let Ok(socket) = std::io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else {
+    let Ok(socket) = std::io::stdin()
+        .as_fd()
+        .try_clone_to_owned()
+        .map(UnixStream::from)
+    else {
         return ExitCode::from(2);
     };
     if socket.peer_addr().is_err() {
         return ExitCode::from(2);
     }
-    let Ok(reading_end) = socket.try_clone() else { return ExitCode::from(3) };
+    let Ok(reading_end) = socket.try_clone() else {
+        return ExitCode::from(3);
+    };
     let (sender, receiver) = mpsc::channel();
     let orders = sender.clone();
     thread::spawn(move || listen(reading_end, &orders));
@@ -66,13 +85,17 @@ pub fn main() -> ExitCode {
 }
 
 fn run(mut wire: Wire, sender: Sender<Event>, events: &Receiver<Event>) {
-    let Ok(Event::Order(Order::Prepare(job))) = events.recv() else { return };
+    let Ok(Event::Order(Order::Prepare(job))) = events.recv() else {
+        return;
+    };
     if let Err(failure) = supervisor::check(&job) {
         wire.tell(&Notice::Failed(failure));
         return;
     }
     wire.tell(&Notice::Ready);
-    let Ok(Event::Order(Order::Go)) = events.recv() else { return };
+    let Ok(Event::Order(Order::Go)) = events.recv() else {
+        return;
+    };
     match Supervisor::start(&job, &mut wire, sender) {
         Ok(supervisor) => supervisor.run(&mut wire, events),
         Err(failure) => wire.tell(&Notice::Failed(failure)),
@@ -81,7 +104,12 @@ fn run(mut wire: Wire, sender: Sender<Event>, events: &Receiver<Event>) {
 
 fn listen(socket: UnixStream, events: &Sender<Event>) {
     for line in BufReader::new(socket).split(b'\n') {
-        let Some(order) = line.ok().and_then(|line| serde_json::from_slice(&line).ok()) else { break };
+        let Some(order) = line
+            .ok()
+            .and_then(|line| serde_json::from_slice(&line).ok())
+        else {
+            break;
+        };
         if events.send(Event::Order(order)).is_err() {
             return;
         }

@@ -36,7 +36,10 @@ enum Phase {
     /// It ended; its children may be about to.
     Settling { until: Instant },
     /// TERM was sent to those in `asked`.
-    Asking { until: Instant, asked: HashSet<Identity> },
+    Asking {
+        until: Instant,
+        asked: HashSet<Identity>,
+    },
     /// KILL is being sent.
     Killing { until: Instant },
 }
@@ -65,7 +68,12 @@ pub(super) struct Supervisor {
 
 /// Finds out before the barrier what would fail after it.
 pub(super) fn check(job: &Job) -> Result<(), Failure> {
-    let fail = |step, words: &str| Err(Failure { step, words: words.to_owned() });
+    let fail = |step, words: &str| {
+        Err(Failure {
+            step,
+            words: words.to_owned(),
+        })
+    };
     match Path::new(&job.dir).metadata() {
         Ok(facts) if facts.is_dir() => {}
         Ok(_) => return fail(Step::Directory, "not a directory"),
@@ -75,17 +83,24 @@ pub(super) fn check(job: &Job) -> Result<(), Failure> {
     match program.metadata() {
         Ok(facts) if facts.is_dir() => return fail(Step::Program, "is a directory"),
         // Root may access everything, but the kernel runs only what has an execute bit.
-        Ok(facts) if facts.mode() & 0o111 == 0 => return fail(Step::Program, "permission denied (not executable)"),
+        Ok(facts) if facts.mode() & 0o111 == 0 => {
+            return fail(Step::Program, "permission denied (not executable)");
+        }
         Ok(_) => {}
         Err(error) => return fail(Step::Program, &words(&error)),
     }
-    access(program, AccessFlags::X_OK)
-        .map_err(|errno| Failure { step: Step::Program, words: words(&errno.into()) })
+    access(program, AccessFlags::X_OK).map_err(|errno| Failure {
+        step: Step::Program,
+        words: words(&errno.into()),
+    })
 }
 
 /// The system's words for an error, in our style.
 fn words(error: &std::io::Error) -> String {
-    error.raw_os_error().map_or_else(|| error.to_string(), |code| nix::errno::Errno::from_raw(code).desc().to_lowercase())
+    error.raw_os_error().map_or_else(
+        || error.to_string(),
+        |code| nix::errno::Errno::from_raw(code).desc().to_lowercase(),
+    )
 }
 
 /// What an exec error means. The kernel blames the program when in truth its interpreter is gone.
@@ -94,16 +109,28 @@ fn exec_words(program: &Path, error: &std::io::Error) -> String {
     if error.kind() != std::io::ErrorKind::NotFound || !program.exists() {
         return plain;
     }
-    let first_line = std::fs::read(program).ok().and_then(|text| text.split(|b| *b == b'\n').next().map(<[u8]>::to_vec));
-    match first_line.as_deref().and_then(|line| line.strip_prefix(b"#!")) {
-        Some(interpreter) => format!("{plain}: its interpreter `{}`", String::from_utf8_lossy(interpreter).trim()),
+    let first_line = std::fs::read(program)
+        .ok()
+        .and_then(|text| text.split(|b| *b == b'\n').next().map(<[u8]>::to_vec));
+    match first_line
+        .as_deref()
+        .and_then(|line| line.strip_prefix(b"#!"))
+    {
+        Some(interpreter) => format!(
+            "{plain}: its interpreter `{}`",
+            String::from_utf8_lossy(interpreter).trim()
+        ),
         None => format!("{plain}: its interpreter or loader"),
     }
 }
 
 impl Supervisor {
     /// Runs the program. On failure nothing is left running.
-    pub(super) fn start(job: &Job, wire: &mut Wire, events: Sender<Event>) -> Result<Self, Failure> {
+    pub(super) fn start(
+        job: &Job,
+        wire: &mut Wire,
+        events: Sender<Event>,
+    ) -> Result<Self, Failure> {
         let adopting = system::adopt_orphans();
         let mut command = Command::new(&job.program);
         command
@@ -114,11 +141,15 @@ impl Supervisor {
             // An idle pipe here makes some agents wait for its end.
             .stdin(Stdio::null());
         system::set_up_leader(&mut command);
-        let child = command
-            .spawn()
-            .map_err(|error| Failure { step: Step::Program, words: exec_words(Path::new(&job.program), &error) })?;
+        let child = command.spawn().map_err(|error| Failure {
+            step: Step::Program,
+            words: exec_words(Path::new(&job.program), &error),
+        })?;
         let stamp = Stamp::now();
-        wire.tell(&Notice::Started { pid: child.id(), stamp });
+        wire.tell(&Notice::Started {
+            pid: child.id(),
+            stamp,
+        });
         reaper::start(events);
         let_go_of_output();
         Ok(Self {
@@ -152,9 +183,17 @@ impl Supervisor {
                 break;
             }
         }
-        let survivors = if self.is_gone() { Vec::new() } else { describe(&self.tree.look()) };
+        let survivors = if self.is_gone() {
+            Vec::new()
+        } else {
+            describe(&self.tree.look())
+        };
         let usage = self.usage();
-        wire.tell(&Notice::Gone(Gone { survivors, proven: self.childless && self.adopting, usage }));
+        wire.tell(&Notice::Gone(Gone {
+            survivors,
+            proven: self.childless && self.adopting,
+            usage,
+        }));
     }
 
     fn is_gone(&self) -> bool {
@@ -167,7 +206,9 @@ impl Supervisor {
                 self.leader_gone = true;
                 wire.tell(&Notice::Exited(LeaderExit { status, stamp }));
                 if matches!(self.phase, Phase::Running) {
-                    self.phase = Phase::Settling { until: Instant::now() + SETTLE };
+                    self.phase = Phase::Settling {
+                        until: Instant::now() + SETTLE,
+                    };
                     self.next_look = Instant::now() + SETTLE;
                 }
             }
@@ -178,7 +219,10 @@ impl Supervisor {
                 match &mut self.phase {
                     Phase::Running => {
                         self.stopped = true;
-                        self.phase = Phase::Asking { until: new_until, asked: HashSet::new() };
+                        self.phase = Phase::Asking {
+                            until: new_until,
+                            asked: HashSet::new(),
+                        };
                     }
                     // A second order can only shorten the grace.
                     Phase::Asking { until, .. } => *until = new_until.min(*until),
@@ -193,7 +237,9 @@ impl Supervisor {
     fn kill_now(&mut self) {
         self.stopped = true;
         if !matches!(self.phase, Phase::Killing { .. }) {
-            self.phase = Phase::Killing { until: Instant::now() + self.kill_bound };
+            self.phase = Phase::Killing {
+                until: Instant::now() + self.kill_bound,
+            };
         }
         self.next_look = Instant::now();
     }
@@ -217,7 +263,10 @@ impl Supervisor {
                 if !left.is_empty() {
                     wire.tell(&Notice::Leftovers(left));
                 }
-                self.phase = Phase::Asking { until: began + self.grace, asked: HashSet::new() };
+                self.phase = Phase::Asking {
+                    until: began + self.grace,
+                    asked: HashSet::new(),
+                };
                 self.next_look = began;
                 return true;
             }
@@ -232,10 +281,16 @@ impl Supervisor {
                 }
                 if began >= *until {
                     if self.stopped {
-                        let others: Vec<_> = members.iter().copied().filter(|m| m.pid != self.leader).collect();
+                        let others: Vec<_> = members
+                            .iter()
+                            .copied()
+                            .filter(|m| m.pid != self.leader)
+                            .collect();
                         wire.tell(&Notice::Leftovers(describe(&others)));
                     }
-                    self.phase = Phase::Killing { until: began + self.kill_bound };
+                    self.phase = Phase::Killing {
+                        until: began + self.kill_bound,
+                    };
                     self.next_look = began;
                     return true;
                 }
@@ -249,7 +304,11 @@ impl Supervisor {
                     return false;
                 }
                 // A tree that forks is chased without a pause, a quiet one is given time to die.
-                let pause = if members.is_empty() { KILL_EVERY } else { KILL_EVERY / 5 };
+                let pause = if members.is_empty() {
+                    KILL_EVERY
+                } else {
+                    KILL_EVERY / 5
+                };
                 self.next_look = Instant::now() + pause;
             }
         }
@@ -259,7 +318,9 @@ impl Supervisor {
 
     fn note_usage(&mut self, members: &[Identity]) {
         self.peak_rss_bytes = self.peak_rss_bytes.max(self.tree.rss_bytes);
-        self.peak_processes = self.peak_processes.max(u32::try_from(members.len()).unwrap_or(u32::MAX));
+        self.peak_processes = self
+            .peak_processes
+            .max(u32::try_from(members.len()).unwrap_or(u32::MAX));
         self.seen_cpu = self.seen_cpu.max(self.cpu_so_far());
     }
 
@@ -278,10 +339,15 @@ impl Supervisor {
     }
 
     fn usage(&self) -> Usage {
-        let (cpu, largest) = reaped_usage().map_or((None, None), |(cpu, largest)| (Some(cpu), largest));
+        let (cpu, largest) =
+            reaped_usage().map_or((None, None), |(cpu, largest)| (Some(cpu), largest));
         Usage {
             // Exact once everything was reaped; where it was not, samples may know of more.
-            cpu: if self.is_gone() { cpu } else { cpu.max(self.seen_cpu) },
+            cpu: if self.is_gone() {
+                cpu
+            } else {
+                cpu.max(self.seen_cpu)
+            },
             peak_rss_bytes: largest.max(Some(self.peak_rss_bytes).filter(|bytes| *bytes > 0)),
             largest_process_bytes: largest,
             peak_processes: Some(self.peak_processes).filter(|count| *count > 0),
@@ -297,11 +363,17 @@ fn reaped_usage() -> Option<(Duration, Option<u64>)> {
         let micros = u64::try_from(value.tv_usec()).unwrap_or_default();
         Duration::from_secs(seconds) + Duration::from_micros(micros)
     };
-    Some((time(usage.user_time()) + time(usage.system_time()), system::max_rss_bytes(usage.max_rss())))
+    Some((
+        time(usage.user_time()) + time(usage.system_time()),
+        system::max_rss_bytes(usage.max_rss()),
+    ))
 }
 
 fn describe(members: &[Identity]) -> Vec<Leftover> {
-    members.iter().filter_map(|member| member.describe()).collect()
+    members
+        .iter()
+        .filter_map(|member| member.describe())
+        .collect()
 }
 
 /// The pipes belong to the agent alone from here on; a copy held here would hide their end.

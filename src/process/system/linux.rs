@@ -27,15 +27,22 @@ pub(in crate::process) fn adopt_orphans() -> bool {
 /// The parent-death signal follows the thread that spawns; it must outlive the program.
 pub(in crate::process) fn set_up_leader(command: &mut Command) {
     let supervisor = Pid::this();
-    let set_up = move || {
+    let set_up = move || -> io::Result<()> {
         setsid()?;
         // What the supervisor shields itself from, its programs must hear.
         SigSet::empty().thread_set_mask()?;
         prctl::set_pdeathsig(Signal::SIGKILL)?;
         // The supervisor may have died before the line above.
-        if getppid() == supervisor { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
+        if getppid() == supervisor {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
     };
-    #[expect(unsafe_code, reason = "between fork and exec only async-signal-safe system calls are made, nothing is allocated and no lock is taken")]
+    #[expect(
+        unsafe_code,
+        reason = "between fork and exec only async-signal-safe system calls are made, nothing is allocated and no lock is taken"
+    )]
     unsafe {
         command.pre_exec(set_up);
     }
@@ -43,10 +50,18 @@ pub(in crate::process) fn set_up_leader(command: &mut Command) {
 
 /// All descendants of `roots` that exist now; the roots themselves are not among them.
 pub(in crate::process) fn descendants(roots: &[u32]) -> Vec<ProcessInfo> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
     let mut children: HashMap<u32, Vec<ProcessInfo>> = HashMap::new();
     for entry in entries.flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<u32>().ok())
+        else {
+            continue;
+        };
         if let Some((parent, info)) = stat(pid) {
             children.entry(parent).or_default().push(info);
         }
@@ -74,7 +89,11 @@ pub(in crate::process) fn info(pid: u32) -> Option<ProcessInfo> {
 pub(in crate::process) fn command_line(pid: u32) -> Option<String> {
     const LIMIT: usize = 300;
     let raw = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    let words: Vec<_> = raw.split(|b| *b == 0).filter(|w| !w.is_empty()).map(String::from_utf8_lossy).collect();
+    let words: Vec<_> = raw
+        .split(|b| *b == 0)
+        .filter(|w| !w.is_empty())
+        .map(String::from_utf8_lossy)
+        .collect();
     if words.is_empty() {
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
         return Some(format!("[{}]", name.trim_end()));
@@ -84,7 +103,10 @@ pub(in crate::process) fn command_line(pid: u32) -> Option<String> {
 
 /// The memory peak that `getrusage` reports, in bytes.
 pub(in crate::process) fn max_rss_bytes(ru_maxrss: i64) -> Option<u64> {
-    u64::try_from(ru_maxrss).ok().filter(|kib| *kib > 0).map(|kib| kib * 1024)
+    u64::try_from(ru_maxrss)
+        .ok()
+        .filter(|kib| *kib > 0)
+        .map(|kib| kib * 1024)
 }
 
 /// Parent and facts from `/proc/PID/stat`.
@@ -108,7 +130,9 @@ fn parse_stat(pid: u32, line: &[u8]) -> Option<(u32, ProcessInfo)> {
         born: number(22)?,
         // A program whose main thread ended before its others shows as a zombie, yet it lives.
         zombie: matches!(state, "Z" | "X" | "x") && number(20)? <= 1,
-        cpu: Some(Duration::from_nanos(ticks.saturating_mul(1_000_000_000 / ticks_per_second()))),
+        cpu: Some(Duration::from_nanos(
+            ticks.saturating_mul(1_000_000_000 / ticks_per_second()),
+        )),
         rss_bytes: number(24)?.saturating_mul(page_bytes()),
     };
     Some((parent, info))
@@ -125,7 +149,12 @@ fn page_bytes() -> u64 {
 }
 
 fn configured(variable: SysconfVar, usual: u64) -> u64 {
-    sysconf(variable).ok().flatten().and_then(|v| u64::try_from(v).ok()).filter(|v| *v > 0).unwrap_or(usual)
+    sysconf(variable)
+        .ok()
+        .flatten()
+        .and_then(|v| u64::try_from(v).ok())
+        .filter(|v| *v > 0)
+        .unwrap_or(usual)
 }
 
 #[cfg(test)]
@@ -139,7 +168,10 @@ mod tests {
         assert_eq!(parent, 7);
         assert_eq!(info.born, 987_654);
         assert!(!info.zombie);
-        assert_eq!(info.cpu.unwrap().as_nanos(), u128::from(200 * (1_000_000_000 / ticks_per_second())));
+        assert_eq!(
+            info.cpu.unwrap().as_nanos(),
+            u128::from(200 * (1_000_000_000 / ticks_per_second()))
+        );
         assert_eq!(info.rss_bytes, 10 * page_bytes());
     }
 
@@ -151,7 +183,11 @@ mod tests {
         while !info(child.id()).unwrap().zombie {
             std::thread::yield_now();
         }
-        assert!(descendants(&[std::process::id()]).iter().any(|p| p.pid == child.id() && p.zombie));
+        assert!(
+            descendants(&[std::process::id()])
+                .iter()
+                .any(|p| p.pid == child.id() && p.zombie)
+        );
         child.wait().unwrap();
         assert!(info(child.id()).is_none());
     }

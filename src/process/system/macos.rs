@@ -2,6 +2,7 @@
 //! leaves both its parent and its group between two looks can be missed; `adopt_orphans` says so,
 //! and the record then calls the end of the tree unproven.
 
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -24,13 +25,16 @@ pub(in crate::process) fn adopt_orphans() -> bool {
 
 /// Gives the program to be spawned a session of its own.
 pub(in crate::process) fn set_up_leader(command: &mut Command) {
-    let set_up = || {
+    let set_up = || -> io::Result<()> {
         setsid()?;
         // What the supervisor shields itself from, its programs must hear.
         SigSet::empty().thread_set_mask()?;
         Ok(())
     };
-    #[expect(unsafe_code, reason = "between fork and exec only async-signal-safe system calls are made")]
+    #[expect(
+        unsafe_code,
+        reason = "between fork and exec only async-signal-safe system calls are made"
+    )]
     unsafe {
         command.pre_exec(set_up);
     }
@@ -55,14 +59,17 @@ pub(in crate::process) fn descendants(roots: &[u32]) -> Vec<ProcessInfo> {
     found
 }
 
-/// One process, if it exists (as a zombie too).
+/// One process, if it lives; the dead that wait to be reaped are not found here.
 pub(in crate::process) fn info(pid: u32) -> Option<ProcessInfo> {
     let id = i32::try_from(pid).ok().filter(|id| *id > 0)?;
     let facts = pidinfo::<BSDInfo>(id, 0).ok()?;
     let rss_bytes = pidrusage::<RUsageInfoV0>(id).map_or(0, |usage| usage.ri_resident_size);
     Some(ProcessInfo {
         pid,
-        born: facts.pbi_start_tvsec.saturating_mul(1_000_000).saturating_add(facts.pbi_start_tvusec),
+        born: facts
+            .pbi_start_tvsec
+            .saturating_mul(1_000_000)
+            .saturating_add(facts.pbi_start_tvusec),
         zombie: facts.pbi_status == ZOMBIE,
         // Given in Mach time units, whose length cannot be had without unsafe code.
         cpu: None,

@@ -9,12 +9,16 @@ use std::time::Duration;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub(super) use linux::{adopt_orphans, command_line, descendants, info, max_rss_bytes, set_up_leader};
+pub(super) use linux::{
+    adopt_orphans, command_line, descendants, info, max_rss_bytes, set_up_leader,
+};
 
 #[cfg(target_os = "macos")]
 mod macos;
 #[cfg(target_os = "macos")]
-pub(super) use macos::{adopt_orphans, command_line, descendants, info, max_rss_bytes, set_up_leader};
+pub(super) use macos::{
+    adopt_orphans, command_line, descendants, info, max_rss_bytes, set_up_leader,
+};
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 compile_error!("flashrig supervises processes on Linux and macOS only");

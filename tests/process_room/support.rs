@@ -1,5 +1,4 @@
 //! Scripted agents and a look at the machine from outside, for the tests of the process room.
-#![allow(dead_code, reason = "each test binary uses its own part")]
 
 use std::ffi::OsString;
 use std::fs;
@@ -36,8 +35,17 @@ pub struct Stage {
 impl Stage {
     pub fn new(sandbox: &Sandbox) -> Self {
         let dir = TempDir::new().unwrap();
-        let mark = dir.path().file_name().unwrap().to_string_lossy().into_owned();
-        Self { dir, mark, sandbox: sandbox.clone() }
+        let mark = dir
+            .path()
+            .file_name()
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
+        Self {
+            dir,
+            mark,
+            sandbox: sandbox.clone(),
+        }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -57,8 +65,17 @@ impl Stage {
     }
 
     pub fn program(&self, program: &Path) -> Spec {
-        let mut spec = Spec::new(&self.mark, program, self.dir.path(), self.sandbox.clone(), env!("CARGO_BIN_EXE_flashrig"));
-        spec.env = vec![(MARK.into(), self.mark.clone().into()), ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())];
+        let mut spec = Spec::new(
+            &self.mark,
+            program,
+            self.dir.path(),
+            self.sandbox.clone(),
+            env!("CARGO_BIN_EXE_flashrig"),
+        );
+        spec.env = vec![
+            (MARK.into(), self.mark.clone().into()),
+            ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
+        ];
         spec.writable = vec![self.dir.path().to_path_buf()];
         spec.grace = Duration::from_millis(300);
         spec
@@ -66,7 +83,13 @@ impl Stage {
 
     /// A program that plays a role of this test binary: an ignored test, run as a program.
     pub fn role(&self, role: &str) -> Vec<OsString> {
-        vec![std::env::current_exe().unwrap().into(), role.into(), "--exact".into(), "--ignored".into(), "--nocapture".into()]
+        vec![
+            std::env::current_exe().unwrap().into(),
+            role.into(),
+            "--exact".into(),
+            "--ignored".into(),
+            "--nocapture".into(),
+        ]
     }
 
     /// Processes of this test that are alive, as the machine sees them.
@@ -76,7 +99,9 @@ impl Stage {
         let of_this_test = |pid: &str| {
             // The environment of a zombie is empty.
             let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environment.split(|b| *b == 0).any(|entry| entry == mark.as_bytes())
+            environment
+                .split(|b| *b == 0)
+                .any(|entry| entry == mark.as_bytes())
         };
         fs::read_dir("/proc")
             .unwrap()
@@ -85,20 +110,32 @@ impl Stage {
             .filter(|name| name.bytes().all(|b| b.is_ascii_digit()) && of_this_test(name))
             .map(|pid| {
                 let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-                format!("{pid} {}", String::from_utf8_lossy(&command).replace('\0', " "))
+                format!(
+                    "{pid} {}",
+                    String::from_utf8_lossy(&command).replace('\0', " ")
+                )
             })
             .collect()
     }
 
     #[cfg(not(target_os = "linux"))]
     pub fn alive(&self) -> Vec<String> {
-        let listing = std::process::Command::new("/bin/ps").args(["-axEo", "pid,stat,command"]).output().unwrap();
+        let listing = std::process::Command::new("/bin/ps")
+            .args(["-axEo", "pid,stat,command"])
+            .output()
+            .unwrap();
         let mark = format!("{MARK}={}", self.mark);
-        String::from_utf8_lossy(&listing.stdout).lines().filter(|line| line.contains(&mark)).map(str::to_owned).collect()
+        String::from_utf8_lossy(&listing.stdout)
+            .lines()
+            .filter(|line| line.contains(&mark))
+            .map(str::to_owned)
+            .collect()
     }
 
     pub fn wait_for_file(&self, name: &str) -> String {
-        wait_until(&format!("{name} is written"), || !self.text(name).is_empty());
+        wait_until(&format!("{name} is written"), || {
+            !self.text(name).is_empty()
+        });
         self.text(name)
     }
 }
@@ -118,7 +155,10 @@ pub async fn start(spec: Spec) -> Running {
 /// Lets it end by itself.
 pub async fn run(spec: Spec) -> (Ended, Vec<String>) {
     let running = start(spec).await;
-    tokio::time::timeout(PATIENCE, running.wait_leader()).await.expect("ends by itself").unwrap();
+    tokio::time::timeout(PATIENCE, running.wait_leader())
+        .await
+        .expect("ends by itself")
+        .unwrap();
     let lines = running.stdout.clone();
     let ended = running.finish(Duration::from_secs(1)).await;
     let mut text = Vec::new();
