@@ -33,7 +33,8 @@ pub enum CommandExit {
 pub struct CommandOutcome {
     /// How it ended.
     pub exit: CommandExit,
-    /// The end of its standard output and error, in the order in which they were written.
+    /// The end of its output: both streams in the order of writing, or, when the spec keeps them
+    /// apart, standard output and then standard error.
     pub output: String,
     /// Whether `output` lacks anything.
     pub output_cut: bool,
@@ -56,10 +57,10 @@ impl CommandOutcome {
 
 /// Runs `spec` for at most `limit`, and returns when its whole tree is gone.
 ///
-/// Its output is merged and its end is kept in memory; with [`Output::Merged`] it also goes to
-/// the file named there, while files of [`Output::Separate`] are not written.
+/// The end of its output is kept in memory, and files named by the spec are written. Unless the
+/// spec names files for both streams apart, the output is merged in the order of writing.
 pub async fn run_command(mut spec: Spec, limit: Duration) -> CommandOutcome {
-    if let Output::Separate { .. } = spec.output {
+    if spec.output == Output::default() {
         spec.output = Output::Merged { file: None };
     }
     spec.limits = OutputLimits {
@@ -81,9 +82,9 @@ pub async fn run_command(mut spec: Spec, limit: Duration) -> CommandOutcome {
     {
         running.stop(StopReason::TimeLimit);
     }
-    let lines = running.stdout.clone();
+    let streams = [running.stdout.clone(), running.stderr.clone()];
     let ended = running.finish(DRAIN_LIMIT).await;
-    let (output, output_cut) = tail(&lines);
+    let (output, output_cut) = tail(&streams);
     CommandOutcome {
         exit: exit_of(&ended),
         output,
@@ -107,17 +108,21 @@ fn exit_of(ended: &Ended) -> CommandExit {
 }
 
 /// Lines that nobody fetched are dropped oldest first, so what waits is the tail.
-fn tail(lines: &Lines) -> (String, bool) {
+fn tail(streams: &[Lines]) -> (String, bool) {
     let mut text = String::new();
-    while let Some(line) = lines.try_next() {
-        text.push_str(&line.text());
-        if line.is_cut() {
-            text.push_str(&format!(" [{} bytes more]", line.dropped_bytes));
+    let mut cut = false;
+    for lines in streams {
+        while let Some(line) = lines.try_next() {
+            text.push_str(&line.text());
+            if line.is_cut() {
+                text.push_str(&format!(" [{} bytes more]", line.dropped_bytes));
+            }
+            text.push('\n');
         }
-        text.push('\n');
+        let report = lines.report();
+        cut |= report.lost_lines > 0 || report.cut_lines > 0;
     }
-    let report = lines.report();
-    (text, report.lost_lines > 0 || report.cut_lines > 0)
+    (text, cut)
 }
 
 fn not_started(error: SpawnError) -> CommandOutcome {

@@ -30,6 +30,8 @@ pub(super) struct View {
     pub(super) gone: Option<Gone>,
     /// The helper, and the sandbox around it, have ended.
     pub(super) closed: bool,
+    /// The outer process, the sandbox's or the helper itself, exited and was not killed.
+    pub(super) exited_by_itself: bool,
     members: Vec<Identity>,
 }
 
@@ -160,15 +162,18 @@ async fn listen(
             }
         }
     }
-    loop {
+    let status = loop {
         tokio::select! {
-            _ = child.wait() => break,
+            status = child.wait() => break status,
             Some(()) = kills.recv() => {
                 let _ = child.start_kill();
             }
         }
-    }
-    tell.send_modify(|view| view.closed = true);
+    };
+    tell.send_modify(|view| {
+        view.exited_by_itself = status.is_ok_and(|status| status.code().is_some());
+        view.closed = true;
+    });
 }
 
 /// An unreadable line ends the conversation like a closed wire: the helper is not to be trusted.

@@ -23,7 +23,7 @@ use super::wire::{Failure, Job, Order, Step};
 /// For the helper to come up, and for the program to be exec'd, on a busy machine.
 const HELPER_LIMIT: Duration = Duration::from_secs(20);
 /// From the first KILL until the helper gives up.
-pub(super) const KILL_BOUND: Duration = Duration::from_secs(5);
+pub(super) const KILL_BOUND: Duration = Duration::from_secs(3);
 const SAMPLE_EVERY: Duration = Duration::from_millis(250);
 /// For the last words of a helper that ended early.
 const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);

@@ -1,7 +1,6 @@
 //! A program that runs, until its whole tree is proven gone.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -13,11 +12,11 @@ use super::prepared::KILL_BOUND;
 use super::sandbox::Sandbox;
 use super::spec::Spec;
 use super::usage::{LeaderExit, Leftover, Reading, Usage};
-use super::wire::{Gone, Order};
+use super::wire::Order;
 use crate::clock::Stamp;
 
 /// Beyond the helper's own bounds, before it is held to be stuck.
-const HELPER_MARGIN: Duration = Duration::from_secs(2);
+const HELPER_MARGIN: Duration = Duration::from_secs(1);
 /// For killing a tree from outside when its helper is stuck or lost.
 const FORCE_BOUND: Duration = Duration::from_secs(2);
 
@@ -89,7 +88,14 @@ pub struct Running {
     drains: [Drain; 2],
     namespaced: bool,
     grace: Duration,
-    stopped: Mutex<Option<StopReason>>,
+    stop: Mutex<Stop>,
+}
+
+/// What was asked for so far: the first reason, the shortest grace.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stop {
+    reason: Option<StopReason>,
+    grace: Option<Duration>,
 }
 
 impl Running {
@@ -110,7 +116,7 @@ impl Running {
             drains: [stdout, stderr],
             namespaced: matches!(spec.sandbox, Sandbox::Bubblewrap { .. }),
             grace: spec.grace,
-            stopped: Mutex::new(None),
+            stop: Mutex::default(),
         }
     }
 
@@ -144,12 +150,12 @@ impl Running {
 
     /// The same with another grace; a second call can shorten the first one's.
     pub fn stop_within(&self, reason: StopReason, grace: Duration) {
+        let mut stop = self.asked();
         if self.leader_exit().is_none() {
-            self.stopped
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .get_or_insert(reason);
+            stop.reason.get_or_insert(reason);
         }
+        stop.grace = Some(stop.grace.map_or(grace, |earlier| earlier.min(grace)));
+        drop(stop);
         self.control.order(Order::Stop { grace });
     }
 
@@ -158,15 +164,17 @@ impl Running {
     ///
     /// Output is read for at most `drain_limit` after that.
     pub async fn finish(mut self, drain_limit: Duration) -> Ended {
-        if self.leader_exit().is_none() {
+        if self.leader_exit().is_none() && self.asked().reason.is_none() {
             self.stop(StopReason::Interrupted);
         }
-        let deadline = Instant::now() + self.grace + KILL_BOUND + HELPER_MARGIN;
+        let asked = *self.asked();
+        let grace = asked.grace.unwrap_or(self.grace);
+        let deadline = Instant::now() + grace + KILL_BOUND + HELPER_MARGIN;
         // A namespace is gone when the sandbox's own process has ended, which `closed` tells.
         let told = self.control.until_at(deadline, |_| false).await;
         let (view, tree) = match told {
             Some(view) => {
-                let tree = self.judge(view.gone.as_ref()).await;
+                let tree = self.judge(&view).await;
                 (view, tree)
             }
             None => {
@@ -176,7 +184,7 @@ impl Running {
                 );
                 let survivors = self.control.force(self.namespaced, FORCE_BOUND).await;
                 let view: View = self.control.view().clone();
-                let tree = self.judge_forced(survivors, view.closed);
+                let tree = judge_forced(survivors);
                 (view, tree)
             }
         };
@@ -196,7 +204,7 @@ impl Running {
         Ended {
             started: self.started,
             leader: view.exited,
-            stopped: *self.stopped.lock().unwrap_or_else(PoisonError::into_inner),
+            stopped: asked.reason,
             leftovers: view.leftovers,
             tree,
             usage,
@@ -205,11 +213,16 @@ impl Running {
         }
     }
 
+    fn asked(&self) -> MutexGuard<'_, Stop> {
+        self.stop.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The helper has ended.
-    async fn judge(&self, gone: Option<&Gone>) -> TreeEnd {
-        match gone {
-            // The kernel ends a namespace before it lets go of its first process.
-            _ if self.namespaced => TreeEnd::Gone,
+    async fn judge(&self, view: &View) -> TreeEnd {
+        match &view.gone {
+            // Bubblewrap exits after the namespace's first process was reaped, and the kernel lets
+            // that be reaped only when the namespace is empty.
+            _ if self.namespaced && view.exited_by_itself => TreeEnd::Gone,
             Some(gone) if !gone.survivors.is_empty() => TreeEnd::Survivors(gone.survivors.clone()),
             Some(gone) if gone.proven => TreeEnd::Gone,
             Some(_) => TreeEnd::GoneAsFarAsSeen,
@@ -218,17 +231,16 @@ impl Running {
                     pid = self.pid,
                     "the supervising helper was lost; killing what is known of its tree"
                 );
-                let survivors = self.control.force(false, FORCE_BOUND).await;
-                self.judge_forced(survivors, true)
+                judge_forced(self.control.force(self.namespaced, FORCE_BOUND).await)
             }
         }
     }
+}
 
-    fn judge_forced(&self, survivors: Vec<Leftover>, closed: bool) -> TreeEnd {
-        match (survivors.is_empty(), self.namespaced && closed) {
-            (_, true) => TreeEnd::Gone,
-            (true, false) => TreeEnd::GoneAsFarAsSeen,
-            (false, false) => TreeEnd::Survivors(survivors),
-        }
+fn judge_forced(survivors: Vec<Leftover>) -> TreeEnd {
+    if survivors.is_empty() {
+        TreeEnd::GoneAsFarAsSeen
+    } else {
+        TreeEnd::Survivors(survivors)
     }
 }

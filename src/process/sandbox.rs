@@ -79,8 +79,15 @@ impl Sandbox {
     /// # Errors
     /// When it is missing or unusable, with its own words.
     pub async fn probe_bubblewrap() -> Result<Self, SandboxError> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let bwrap = programs::find_program("bwrap", &path).ok_or(SandboxError::Missing)?;
+        Self::probe_bubblewrap_in(&std::env::var_os("PATH").unwrap_or_default()).await
+    }
+
+    /// The same, with `bwrap` looked for in another `PATH` than flashrig's own.
+    ///
+    /// # Errors
+    /// When it is missing or unusable, with its own words.
+    pub async fn probe_bubblewrap_in(path_var: &OsStr) -> Result<Self, SandboxError> {
+        let bwrap = programs::find_program("bwrap", path_var).ok_or(SandboxError::Missing)?;
         let mut args = base_flags();
         args.extend(["--".into(), "/bin/sh".into(), "-c".into(), "exit 0".into()]);
         match programs::run_short(

@@ -100,6 +100,8 @@ impl Tree {
         self.cpu = members.iter().map(|m| m.cpu).sum();
         members.retain(|m| !m.zombie);
         self.rss_bytes = members.iter().map(|m| m.rss_bytes).sum();
+        // Parents come before their children, so that a shell dies before it can remark on theirs.
+        members.sort_by_key(|m| (m.born, m.pid));
         members.iter().map(Identity::of).collect()
     }
 }

@@ -8,6 +8,7 @@
 //!
 //! It is synchronous on purpose: the async runtime must not enter here.
 
+mod inheritance;
 mod reaper;
 mod supervisor;
 
@@ -47,8 +48,9 @@ pub const SUBCOMMAND: &str = "__supervise";
 ///
 /// The exit code is for people who start it by hand: 2 when standard input is no socket.
 pub fn main() -> ExitCode {
-    // The tree must not lose its owner to a signal meant for something else. The programs that
-    // are spawned get an empty mask again.
+    inheritance::end_here();
+    // The tree must not lose its owner to a signal meant for something else. The program that is
+    // spawned gets an empty mask again (`set_up_leader`).
     let mut shielded = SigSet::empty();
     for signal in [
         Signal::SIGINT,

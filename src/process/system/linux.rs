@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use nix::sys::prctl;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Pid, SysconfVar, getppid, setsid, sysconf};
 
 use super::ProcessInfo;
@@ -27,8 +27,10 @@ pub(in crate::process) fn adopt_orphans() -> bool {
 /// The parent-death signal follows the thread that spawns; it must outlive the program.
 pub(in crate::process) fn set_up_leader(command: &mut Command) {
     let supervisor = Pid::this();
-    let set_up = move || {
+    let set_up = move || -> io::Result<()> {
         setsid()?;
+        // What the supervisor shields itself from, its programs must hear.
+        SigSet::empty().thread_set_mask()?;
         prctl::set_pdeathsig(Signal::SIGKILL)?;
         // The supervisor may have died before the line above.
         if getppid() == supervisor {

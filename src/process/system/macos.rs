@@ -10,6 +10,7 @@ use libproc::bsd_info::BSDInfo;
 use libproc::pid_rusage::{RUsageInfoV0, pidrusage};
 use libproc::proc_pid::{name, pidinfo, pidpath};
 use libproc::processes::{ProcFilter, pids_by_type};
+use nix::sys::signal::SigSet;
 use nix::unistd::setsid;
 
 use super::ProcessInfo;
@@ -24,10 +25,15 @@ pub(in crate::process) fn adopt_orphans() -> bool {
 
 /// Gives the program to be spawned a session of its own.
 pub(in crate::process) fn set_up_leader(command: &mut Command) {
-    let set_up = || setsid().map(drop).map_err(io::Error::from);
+    let set_up = || -> io::Result<()> {
+        setsid()?;
+        // What the supervisor shields itself from, its programs must hear.
+        SigSet::empty().thread_set_mask()?;
+        Ok(())
+    };
     #[expect(
         unsafe_code,
-        reason = "between fork and exec only one async-signal-safe system call is made"
+        reason = "between fork and exec only async-signal-safe system calls are made"
     )]
     unsafe {
         command.pre_exec(set_up);
@@ -53,7 +59,7 @@ pub(in crate::process) fn descendants(roots: &[u32]) -> Vec<ProcessInfo> {
     found
 }
 
-/// One process, if it exists (as a zombie too).
+/// One process, if it lives; the dead that wait to be reaped are not found here.
 pub(in crate::process) fn info(pid: u32) -> Option<ProcessInfo> {
     let id = i32::try_from(pid).ok().filter(|id| *id > 0)?;
     let facts = pidinfo::<BSDInfo>(id, 0).ok()?;
