@@ -5,6 +5,7 @@
 //! `agent`, `process`, `gateway` and `verify`, and `store` and the console listen to its events.
 
 pub mod agent;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod embedded;

@@ -71,6 +71,19 @@ impl Places {
             .map_or(OsStr::new(""), OsString::as_os_str)
     }
 
+    /// What a sandboxed process must see of the operator's files to find programs, wherever it
+    /// lies: the folders of PATH, and the toolchains that rustup's shims lead to.
+    pub fn visible(&self) -> Vec<PathBuf> {
+        let rustup = match self.operator.get(OsStr::new("RUSTUP_HOME")) {
+            Some(folder) => Some(PathBuf::from(folder)),
+            None => self.operator.get(OsStr::new("HOME")).map(|h| Path::new(h).join(".rustup")),
+        };
+        std::env::split_paths(self.path_var())
+            .chain(rustup)
+            .filter(|p| p.is_absolute() && p.exists())
+            .collect()
+    }
+
     /// Looks a program up on PATH.
     pub fn on_path(&self, name: impl AsRef<OsStr>) -> Option<PathBuf> {
         find_program(name, self.path_var())

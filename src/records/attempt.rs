@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Seconds;
 
 /// The protocol that a request speaks, told from its path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {
     /// `POST /v1/messages`
@@ -157,4 +157,18 @@ pub struct Attempt {
     pub body_changed: bool,
     /// The instants.
     pub clocks: Clocks,
+}
+
+/// A line of `requests.jsonl`: an attempt, and whose it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RequestLine {
+    /// Round, from 1; 0 is the unscored warm-up.
+    pub round: u32,
+    /// Arm.
+    pub arm: String,
+    /// Session name.
+    pub session: String,
+    /// The attempt.
+    #[serde(flatten)]
+    pub attempt: Attempt,
 }

@@ -17,3 +17,4 @@ pub use bus::{Bus, Live, Step};
 pub use rounds::{Context, Done, RunError, execute};
 pub use scratch::{Scratch, ScratchError};
 pub use stop::Stop;
+pub use verifying::Checks;

@@ -91,7 +91,8 @@ pub async fn prepare(
     spec.args = launch.args;
     spec.env = launch.env;
     spec.writable = vec![places.work.clone(), places.home.clone()];
-    spec.visible = context.visible(&agent.found.root);
+    spec.visible = context.places.visible();
+    spec.visible.push(agent.found.root.clone());
     spec.output = Output::Separate {
         stdout: Some(places.record.join("transcript.txt")),
         stderr: Some(places.record.join("stderr.txt")),

@@ -1,6 +1,6 @@
 //! All rounds of a run, from prepared surroundings to the sealed record.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::arm;
 use super::bus::Bus;
@@ -131,26 +131,6 @@ async fn rounds(context: &Context) -> anyhow::Result<()> {
 }
 
 impl Context {
-    /// Paths below `/tmp` that a sandboxed process needs: `root`, and every folder on PATH.
-    pub fn visible(&self, root: &Path) -> Vec<PathBuf> {
-        let path = self.places.operator.get(std::ffi::OsStr::new("PATH"));
-        let toolchains = ["RUSTUP_HOME", "HOME"].iter().filter_map(|name| {
-            let value = self.places.operator.get(std::ffi::OsStr::new(name))?;
-            let folder = PathBuf::from(value);
-            Some(if *name == "HOME" {
-                folder.join(".rustup")
-            } else {
-                folder
-            })
-        });
-        path.iter()
-            .flat_map(std::env::split_paths)
-            .chain([root.to_owned()])
-            .chain(toolchains)
-            .filter(|p| p.is_absolute() && p.exists())
-            .collect()
-    }
-
     /// The state of the users' own repositories, per session; `None` for fixtures.
     pub fn source_fingerprints(&self) -> anyhow::Result<Vec<Option<Fingerprint>>> {
         self.plan

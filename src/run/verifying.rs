@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -22,16 +22,18 @@ use crate::workspace::Patch;
 /// Runs checks below the process room's supervision, with a home of their own.
 #[derive(Clone, Debug)]
 pub struct Checks<'a> {
-    /// How their tree is kept together.
-    pub sandbox: Sandbox,
-    /// The flashrig binary.
-    pub shim: PathBuf,
-    /// Where programs are looked for, and the operator's environment.
-    pub places: &'a Places,
-    /// Paths that must stay visible.
-    pub visible: Vec<PathBuf>,
-    /// A folder for homes.
-    pub homes: PathBuf,
+    sandbox: &'a Sandbox,
+    shim: &'a Path,
+    places: &'a Places,
+    home: &'a Path,
+}
+
+impl<'a> Checks<'a> {
+    /// Checks are contained by `sandbox`, supervised by the binary `shim`, find programs in
+    /// `places`, and have `home` to themselves.
+    pub fn new(sandbox: &'a Sandbox, shim: &'a Path, places: &'a Places, home: &'a Path) -> Self {
+        Self { sandbox, shim, places, home }
+    }
 }
 
 impl CheckRunner for Checks<'_> {
@@ -65,7 +67,7 @@ impl Checks<'_> {
             }
         };
         for folder in HOME_FOLDERS {
-            if let Err(e) = fs::create_dir_all(self.homes.join(folder)) {
+            if let Err(e) = fs::create_dir_all(self.home.join(folder)) {
                 return not_started(format!("cannot make a home for the checks: {e}"));
             }
         }
@@ -77,11 +79,11 @@ impl Checks<'_> {
             self.shim.clone(),
         );
         spec.args = args.iter().map(Into::into).collect();
-        spec.env = base_environment(&self.homes, &self.places.operator)
+        spec.env = base_environment(self.home, &self.places.operator)
             .into_iter()
             .collect();
-        spec.writable = vec![dir.to_owned(), self.homes.clone()];
-        spec.visible.clone_from(&self.visible);
+        spec.writable = vec![dir.to_owned(), self.home.to_owned()];
+        spec.visible = self.places.visible();
         let outcome = run_command(spec, limit).await;
         let exit = match outcome.exit {
             CommandExit::Exited(code) => CheckExit::Exited(code),
@@ -119,13 +121,8 @@ pub async fn complete(
     });
     if !matches!(session.status, Status::Interrupted | Status::RigError) {
         let scratch = context.scratch.path().join("verify");
-        let runner = Checks {
-            sandbox: context.sandbox.clone(),
-            shim: context.shim.clone(),
-            places: &context.places,
-            visible: context.visible(context.scratch.path()),
-            homes: scratch.join("home"),
-        };
+        let home = scratch.join("home");
+        let runner = Checks::new(&context.sandbox, &context.shim, &context.places, &home);
         if scratch.exists() {
             remove_all(&scratch)?;
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::records::{Attempt, Event, Run, apply};
+use crate::records::{Attempt, Event, RequestLine, Run, apply};
 
 /// A results folder that cannot be written. The run goes no further; what was written stays.
 #[derive(Debug, thiserror::Error)]
@@ -23,16 +23,6 @@ pub struct Store {
     events: File,
     requests: File,
     run: Option<Run>,
-}
-
-/// A line of `requests.jsonl`.
-#[derive(Serialize)]
-struct RequestLine<'a> {
-    round: u32,
-    arm: &'a str,
-    session: &'a str,
-    #[serde(flatten)]
-    attempt: &'a Attempt,
 }
 
 impl Store {
@@ -126,9 +116,9 @@ impl Store {
                 &path,
                 &RequestLine {
                     round,
-                    arm,
-                    session,
-                    attempt,
+                    arm: arm.to_owned(),
+                    session: session.to_owned(),
+                    attempt: attempt.clone(),
                 },
             )?;
         }

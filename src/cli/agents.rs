@@ -1,0 +1,80 @@
+//! `flashrig agents list|install`.
+
+use serde::Serialize;
+
+use super::args::AgentsCommand;
+use super::console::Console;
+use super::exit::{Exit, Failure, OrFail};
+use super::setting::Setting;
+use crate::agent::{self, Library, find, install, pinned_version};
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    title: String,
+    program: Option<String>,
+    version: Option<String>,
+    pinned: Option<String>,
+    note: Option<String>,
+}
+
+/// Runs the command.
+pub async fn agents(command: AgentsCommand, console: Console) -> Result<Exit, Failure> {
+    let setting = Setting::new()?;
+    let library = Library::new(Some(&setting.places.project));
+    match command {
+        AgentsCommand::List => list(&library, &setting, console).await,
+        AgentsCommand::Install { names } => {
+            let profiles: Vec<_> =
+                names.iter().map(|n| library.load(n)).collect::<Result<_, _>>().or_usage()?;
+            for profile in &profiles {
+                console.note(&format!("installing {} …", profile.title));
+                let found = install(profile, &setting.places, &setting.shim).await.or_rig()?;
+                let version = agent::version(profile, &found, &setting.places).await;
+                console.result(&format!(
+                    "{} {} in {}",
+                    profile.name,
+                    version.as_deref().unwrap_or("(version unknown)"),
+                    found.program.display()
+                ));
+            }
+            Ok(Exit::Yes)
+        }
+    }
+}
+
+async fn list(library: &Library, setting: &Setting, console: Console) -> Result<Exit, Failure> {
+    let mut rows = Vec::new();
+    for name in library.names() {
+        let profile = library.load(&name).or_usage()?;
+        let found = find(&profile, None, &setting.places);
+        let version = match &found {
+            Ok(found) => agent::version(&profile, found, &setting.places).await,
+            Err(_) => None,
+        };
+        rows.push(Row {
+            name,
+            title: profile.title.clone(),
+            program: found.as_ref().ok().map(|f| f.program.display().to_string()),
+            version,
+            pinned: profile.npm.as_deref().and_then(pinned_version),
+            note: found.err().map(|e| e.to_string()),
+        });
+    }
+    if console.json() {
+        console.json_result(&rows).or_rig()?;
+        return Ok(Exit::Yes);
+    }
+    for row in rows {
+        let pinned = row.pinned.map_or_else(String::new, |p| format!(", pinned {p}"));
+        let state = match (row.program, row.note) {
+            (Some(program), _) => {
+                format!("{} at {program}", row.version.as_deref().unwrap_or("version unknown"))
+            }
+            (None, Some(note)) => note,
+            (None, None) => String::new(),
+        };
+        console.result(&format!("{:<10} {}{pinned}\n           {state}", row.name, row.title));
+    }
+    Ok(Exit::Yes)
+}

@@ -1,0 +1,250 @@
+//! What is typed. Raw: validated in the commands' own files.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Measures what real coding agents cost each other on one LLM server.
+#[derive(Debug, Parser)]
+#[command(
+    name = "flashrig",
+    version,
+    about = "Measures what real coding agents cost each other on one LLM server: together, then back to back, every task verified",
+    after_help = "Exit codes: 0 pass or warning, 1 the answer is no, 2 usage or invalid file, 3 the rig or its \
+                  surroundings failed, 130 interrupted.\n\nFirst try:  flashrig pair --task fix-bug --task add-flag"
+)]
+pub struct Cli {
+    /// What applies to every command.
+    #[command(flatten)]
+    pub common: Common,
+    /// The command.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What applies to every command.
+#[derive(Clone, Debug, Args)]
+pub struct Common {
+    /// Print the record as JSON on standard output; progress goes to standard error
+    #[arg(long, global = true, help_heading = "Output")]
+    pub json: bool,
+    /// Show nothing but results and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = "Output")]
+    pub quiet: bool,
+    /// Show more of what is going on (twice for even more)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Output")]
+    pub verbose: u8,
+    /// When to use colour; NO_COLOR is respected
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, help_heading = "Output")]
+    pub color: Color,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run agents together and back to back on one server, verify their work, compare wall time
+    Pair(Box<PairArgs>),
+    /// Serve the simulated LLM server alone
+    Sim(SimArgs),
+    /// List tasks, or prove that their checks tell right from wrong
+    Tasks {
+        /// What to do
+        #[command(subcommand)]
+        command: TasksCommand,
+    },
+    /// List agents, or install pinned ones from their npm packages
+    Agents {
+        /// What to do
+        #[command(subcommand)]
+        command: AgentsCommand,
+    },
+    /// Show the report of a stored run, finished or not
+    Report(ReportArgs),
+    /// Print the JSON Schema of a file that flashrig reads or writes
+    Schema {
+        /// Which file
+        #[arg(value_enum, default_value_t = SchemaOf::Run)]
+        of: SchemaOf,
+    },
+    /// Print shell completions
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
+}
+
+/// `flashrig pair`.
+#[derive(Clone, Debug, Args)]
+pub struct PairArgs {
+    /// A task, as NAME or NAME@AGENT; give it once per session (the same task may come again)
+    #[arg(long = "task", value_name = "NAME[@AGENT]", required = true)]
+    pub tasks: Vec<String>,
+    /// The agent for tasks that name none
+    #[arg(long, value_name = "NAME", default_value = "claude")]
+    pub agent: String,
+    /// The command line of the agent `command`; {prompt}, {base_url}, {token}, {model} and
+    /// {workspace} are filled in, and are there as FLASHRIG_* in its environment
+    #[arg(long, value_name = "'PROGRAM ARGS'")]
+    pub agent_command: Option<String>,
+    /// Fail when an agent is missing instead of installing it
+    #[arg(long)]
+    pub no_install: bool,
+    /// The server
+    #[command(flatten)]
+    pub server: ServerArgs,
+    /// Rounds, each with both arms [default: 1 on a simulated server, 3 otherwise]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: Option<u32>,
+    /// What is done about the server's prompt cache
+    #[arg(long, value_enum, default_value_t = Cache::Cold)]
+    pub cache: Cache,
+    /// Limit for each session, e.g. 20m [default: the task's own]
+    #[arg(long, value_name = "DURATION", value_parser = crate::config::parse_duration)]
+    pub time_limit: Option<std::time::Duration>,
+    /// Slowdown up to which the time verdict is a pass
+    #[arg(long, value_name = "X", default_value_t = 1.5)]
+    pub pass_below: f64,
+    /// Slowdown above which the time verdict is a fail
+    #[arg(long, value_name = "X", default_value_t = 2.0)]
+    pub fail_above: f64,
+    /// Exit with 1 when the time verdict is inconclusive
+    #[arg(long)]
+    pub strict: bool,
+    /// How sessions are contained
+    #[arg(long, value_enum, default_value_t = SandboxArg::Auto)]
+    pub sandbox: SandboxArg,
+    /// Keep every session's workspace in the results folder
+    #[arg(long)]
+    pub keep: bool,
+    /// Folder for results
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub results: PathBuf,
+}
+
+/// Which server.
+#[derive(Clone, Debug, Args)]
+pub struct ServerArgs {
+    /// A server's address or the name of a profile [default: the embedded simulated server]
+    #[arg(long, value_name = "URL|NAME")]
+    pub server: Option<String>,
+    /// The model to ask for [default: the only one the server lists]
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Context length of the server in tokens, e.g. 128k [default: what the server tells]
+    #[arg(long, value_name = "TOKENS", value_parser = crate::config::parse_count)]
+    pub context: Option<u64>,
+    /// Environment variable that holds the server's key
+    #[arg(long, value_name = "NAME")]
+    pub key_env: Option<String>,
+    /// Time factor of a simulated server
+    #[arg(long, value_name = "X")]
+    pub speed: Option<f64>,
+}
+
+/// What is done about the server's prompt cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Cache {
+    /// A nonce at the start of every prompt, one per session and arm
+    Cold,
+    /// Every session once, unscored, before the first round
+    Warm,
+    /// Nothing
+    Keep,
+}
+
+/// How sessions are contained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SandboxArg {
+    /// Bubblewrap where it works, else process groups
+    Auto,
+    /// Bubblewrap, or an error
+    Bubblewrap,
+    /// Process groups only
+    None,
+}
+
+/// `flashrig sim`.
+#[derive(Clone, Debug, Args)]
+pub struct SimArgs {
+    /// Profile of a simulated server
+    #[arg(long, value_name = "NAME", default_value = "sim")]
+    pub profile: String,
+    /// Address to listen on; only loopback makes sense for a server without keys
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    pub listen: std::net::SocketAddr,
+    /// Time factor
+    #[arg(long, value_name = "X", default_value_t = 1.0)]
+    pub speed: f64,
+    /// Log what was done when, as JSON lines
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+}
+
+/// `flashrig tasks`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum TasksCommand {
+    /// List the tasks
+    List,
+    /// Prove tasks: untouched must fail, the reference solution pass, every cheat fail
+    Verify {
+        /// Tasks [default: all]
+        names: Vec<String>,
+        /// How checks are contained
+        #[arg(long, value_enum, default_value_t = SandboxArg::Auto)]
+        sandbox: SandboxArg,
+    },
+}
+
+/// `flashrig agents`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum AgentsCommand {
+    /// List the agents, where each is found, and its version
+    List,
+    /// Install pinned versions into flashrig's cache folder
+    Install {
+        /// Agents
+        #[arg(required = true)]
+        names: Vec<String>,
+    },
+}
+
+/// `flashrig report`.
+#[derive(Clone, Debug, Args)]
+pub struct ReportArgs {
+    /// The folder of the run
+    pub run: PathBuf,
+}
+
+/// Files with a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SchemaOf {
+    /// run.json
+    Run,
+    /// A line of events.jsonl
+    Event,
+    /// A line of requests.jsonl
+    Request,
+    /// tasks/NAME/task.toml
+    Task,
+    /// tasks/NAME/walkthrough.toml
+    Walkthrough,
+    /// fixtures/NAME/fixture.toml
+    Fixture,
+    /// harness/agents/NAME.toml
+    Agent,
+    /// harness/servers/NAME.toml
+    Server,
+}

@@ -1,0 +1,84 @@
+//! The one owner of the terminal: results on standard output, everything else on standard error.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the console module")]
+
+use std::io::{self, Write};
+
+use super::args::{Color, Common};
+
+/// Where things are shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Console {
+    quiet: bool,
+    json: bool,
+}
+
+impl Console {
+    /// Sets up colour and logging once.
+    pub fn new(common: &Common) -> Self {
+        match common.color {
+            // The library looks at the terminal, NO_COLOR and CLICOLOR by itself.
+            Color::Auto => {}
+            Color::Always => set_colors(true),
+            Color::Never => set_colors(false),
+        }
+        let level = match common.verbose {
+            0 => tracing::Level::WARN,
+            1 => tracing::Level::INFO,
+            _ => tracing::Level::DEBUG,
+        };
+        if !common.quiet {
+            // A second set-up in one process (tests) changes nothing.
+            let _ = tracing_subscriber::fmt()
+                .with_max_level(level)
+                .with_writer(io::stderr)
+                .with_target(false)
+                .with_ansi(console::colors_enabled_stderr())
+                .without_time()
+                .try_init();
+        }
+        Self { quiet: common.quiet, json: common.json }
+    }
+
+    /// Whether JSON was asked for.
+    pub fn json(self) -> bool {
+        self.json
+    }
+
+    /// Whether progress is shown.
+    pub fn shows_progress(self) -> bool {
+        !self.quiet
+    }
+
+    /// A result. A closed pipe (`| head`) is the reader's right.
+    pub fn result(self, text: &str) {
+        let mut out = io::stdout().lock();
+        let _ = out.write_all(text.as_bytes());
+        if !text.ends_with('\n') {
+            let _ = out.write_all(b"\n");
+        }
+        let _ = out.flush();
+    }
+
+    /// A result as JSON.
+    pub fn json_result<T: serde::Serialize>(self, value: &T) -> Result<(), serde_json::Error> {
+        self.result(&serde_json::to_string_pretty(value)?);
+        Ok(())
+    }
+
+    /// A remark.
+    pub fn note(self, text: &str) {
+        if !self.quiet {
+            eprintln!("{text}");
+        }
+    }
+
+    /// An error, with everything that it has to say, on as few lines as it needs.
+    pub fn error(self, error: &anyhow::Error) {
+        eprintln!("{} {error:#}", console::style("error:").for_stderr().red().bold());
+    }
+}
+
+fn set_colors(on: bool) {
+    console::set_colors_enabled(on);
+    console::set_colors_enabled_stderr(on);
+}

@@ -1,0 +1,136 @@
+//! What a session is doing now, in a few words. Pure.
+
+use std::collections::BTreeMap;
+
+use crate::clock::Stamp;
+
+/// What is known of a running session.
+#[derive(Clone, Debug)]
+pub struct Doing {
+    started: Stamp,
+    turn: u64,
+    open: BTreeMap<u32, Open>,
+    idle_since: Stamp,
+    tool: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+struct Open {
+    side: bool,
+    asked: Stamp,
+    first: Option<(Stamp, u64)>,
+    last: (Stamp, u64),
+}
+
+impl Doing {
+    /// A session that was just let go.
+    pub fn new(started: Stamp) -> Self {
+        Self { started, turn: 0, open: BTreeMap::new(), idle_since: started, tool: None }
+    }
+
+    /// A request went out.
+    pub fn asked(&mut self, number: u32, side: bool, at: Stamp) {
+        self.tool = None;
+        if !side {
+            self.turn += 1;
+        }
+        self.open.insert(number, Open { side, asked: at, first: None, last: (at, 0) });
+    }
+
+    /// Its answer grows.
+    pub fn generating(&mut self, number: u32, events: u64, at: Stamp) {
+        if let Some(open) = self.open.get_mut(&number) {
+            open.first.get_or_insert((at, events));
+            open.last = (at, events);
+        }
+    }
+
+    /// Its answer ended.
+    pub fn answered(&mut self, number: u32, at: Stamp) {
+        self.open.remove(&number);
+        self.idle_since = at;
+    }
+
+    /// The transcript told of a turn; the gateway has counted its request already.
+    pub fn turn(&mut self) {
+        self.turn = self.turn.max(1);
+    }
+
+    /// The transcript told of a tool call.
+    pub fn tool(&mut self, detail: Option<String>) {
+        self.tool = detail;
+    }
+
+    /// What it is doing, e.g. `turn 3, 21 s: waiting 12 s for the first token`.
+    pub fn words(&self, now: Stamp) -> String {
+        let total = now.since(self.started).as_secs();
+        let main = self.open.values().find(|o| !o.side).or_else(|| self.open.values().next());
+        let what = match main {
+            Some(open) => {
+                let side = if open.side { " (side request)" } else { "" };
+                match open.first {
+                    None => {
+                        let waited = now.since(open.asked).as_secs();
+                        format!("waiting {waited} s for the first token{side}")
+                    }
+                    Some((first, before)) => {
+                        format!("{}{side}", rate(first, before, open.last))
+                    }
+                }
+            }
+            None if self.turn == 0 => "starting".to_owned(),
+            None => {
+                let since = now.since(self.idle_since).as_secs();
+                let tool = self.tool.as_deref().unwrap_or("its tools");
+                let short: String = tool.chars().take(60).collect();
+                if since == 0 { format!("running {short}") } else { format!("running {short} ({since} s)") }
+            }
+        };
+        format!("turn {}, {total} s: {what}", self.turn)
+    }
+}
+
+/// Content events by second; most servers send one token each.
+fn rate(first: Stamp, before: u64, last: (Stamp, u64)) -> String {
+    let seconds = last.0.since(first).as_secs_f64();
+    let events = last.1.saturating_sub(before);
+    if seconds < 0.2 || events == 0 {
+        return "generating".to_owned();
+    }
+    #[expect(clippy::cast_precision_loss, reason = "counts of events are small")]
+    let rate = events as f64 / seconds;
+    format!("{rate:.0} tok/s")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn at(ms: u64) -> Stamp {
+        Stamp(0) + Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn words_follow_a_turn_from_waiting_over_decoding_to_tools() {
+        let mut doing = Doing::new(at(0));
+        assert_eq!(doing.words(at(1000)), "turn 0, 1 s: starting");
+        doing.asked(1, false, at(2000));
+        assert_eq!(doing.words(at(14_000)), "turn 1, 14 s: waiting 12 s for the first token");
+        doing.generating(1, 1, at(15_000));
+        doing.generating(1, 39, at(16_000));
+        assert_eq!(doing.words(at(16_000)), "turn 1, 16 s: 38 tok/s");
+        doing.tool(Some("Bash cargo test".into()));
+        doing.answered(1, at(17_000));
+        assert_eq!(doing.words(at(20_000)), "turn 1, 20 s: running Bash cargo test (3 s)");
+    }
+
+    #[test]
+    fn a_main_request_is_shown_before_a_side_request() {
+        let mut doing = Doing::new(at(0));
+        doing.asked(1, true, at(0));
+        assert_eq!(doing.words(at(3000)), "turn 0, 3 s: waiting 3 s for the first token (side request)");
+        doing.asked(2, false, at(1000));
+        assert_eq!(doing.words(at(3000)), "turn 1, 3 s: waiting 2 s for the first token");
+    }
+}

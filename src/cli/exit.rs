@@ -1,0 +1,63 @@
+//! How a command ends: exit codes, and errors that know theirs.
+
+use crate::judge::Answer;
+
+/// Exit codes; stable, documented in `--help` and `docs/DESIGN.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Pass or warning.
+    Yes = 0,
+    /// The answer is no.
+    No = 1,
+    /// Usage, or an invalid file.
+    Usage = 2,
+    /// The rig or its surroundings failed.
+    Rig = 3,
+    /// Interrupted.
+    Interrupted = 130,
+}
+
+impl Exit {
+    /// The code of an answer; `strict` makes an inconclusive one a no.
+    pub fn of(answer: Answer, strict: bool) -> Self {
+        match answer {
+            Answer::Yes => Self::Yes,
+            Answer::No => Self::No,
+            Answer::NotMeasured => Self::Rig,
+            Answer::Inconclusive if strict => Self::No,
+            Answer::Inconclusive => Self::Yes,
+        }
+    }
+}
+
+/// An error that ends a command.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit code.
+    pub exit: Exit,
+    /// What happened, to what, and what to do next.
+    pub error: anyhow::Error,
+}
+
+/// Gives errors their exit code.
+pub trait OrFail<T> {
+    /// Bad input: exit code 2.
+    fn or_usage(self) -> Result<T, Failure>;
+    /// The rig or its surroundings: exit code 3.
+    fn or_rig(self) -> Result<T, Failure>;
+}
+
+impl<T, E: Into<anyhow::Error>> OrFail<T> for Result<T, E> {
+    fn or_usage(self) -> Result<T, Failure> {
+        self.map_err(|e| Failure { exit: Exit::Usage, error: e.into() })
+    }
+
+    fn or_rig(self) -> Result<T, Failure> {
+        self.map_err(|e| Failure { exit: Exit::Rig, error: e.into() })
+    }
+}
+
+/// An error from words.
+pub fn usage(words: impl Into<String>) -> Failure {
+    Failure { exit: Exit::Usage, error: anyhow::anyhow!(words.into()) }
+}

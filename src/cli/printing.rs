@@ -1,0 +1,57 @@
+//! Commands that only print: schemas, completions, the manual page, stored reports.
+
+use clap::CommandFactory as _;
+use schemars::schema_for;
+
+use super::args::{Cli, ReportArgs, SchemaOf};
+use super::console::Console;
+use super::exit::{Exit, Failure, OrFail};
+use crate::agent::raw::RawProfile as AgentProfile;
+use crate::records::{Event, RequestLine, Run};
+use crate::report;
+use crate::server::RawProfile as ServerProfile;
+use crate::store::read_run;
+use crate::task::{FixtureToml, TaskToml, Walkthrough};
+
+/// `flashrig schema`.
+pub fn schema(of: SchemaOf, console: Console) -> Result<Exit, Failure> {
+    let schema = match of {
+        SchemaOf::Run => schema_for!(Run),
+        SchemaOf::Event => schema_for!(Event),
+        SchemaOf::Request => schema_for!(RequestLine),
+        SchemaOf::Task => schema_for!(TaskToml),
+        SchemaOf::Walkthrough => schema_for!(Walkthrough),
+        SchemaOf::Fixture => schema_for!(FixtureToml),
+        SchemaOf::Agent => schema_for!(AgentProfile),
+        SchemaOf::Server => schema_for!(ServerProfile),
+    };
+    console.json_result(&schema).or_rig()?;
+    Ok(Exit::Yes)
+}
+
+/// `flashrig completions`.
+pub fn completions(shell: clap_complete::Shell, console: Console) -> Exit {
+    let mut out = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "flashrig", &mut out);
+    console.result(&String::from_utf8_lossy(&out));
+    Exit::Yes
+}
+
+/// `flashrig man`.
+pub fn man(console: Console) -> Result<Exit, Failure> {
+    let mut out = Vec::new();
+    clap_mangen::Man::new(Cli::command()).render(&mut out).or_rig()?;
+    console.result(&String::from_utf8_lossy(&out));
+    Ok(Exit::Yes)
+}
+
+/// `flashrig report`.
+pub fn report(args: &ReportArgs, console: Console) -> Result<Exit, Failure> {
+    let run = read_run(&args.run).or_usage()?;
+    if console.json() {
+        console.json_result(&run).or_rig()?;
+    } else {
+        console.result(&format!("{}Results: {}", report::text(&run), args.run.display()));
+    }
+    Ok(Exit::Yes)
+}

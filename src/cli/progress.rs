@@ -1,0 +1,134 @@
+//! Progress while a run goes on: one live line per session on a terminal, plain lines elsewhere.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tokio::sync::mpsc;
+use tokio::time::interval;
+
+use super::console::Console;
+use super::doing::Doing;
+use crate::clock::Stamp;
+use crate::records::{Role, What};
+use crate::run::{Live, Step};
+
+/// How often the live lines are brought up to date.
+const REFRESH: Duration = Duration::from_millis(200);
+
+/// Shows what is told until nobody tells any more.
+pub async fn show(console: Console, mut told: mpsc::UnboundedReceiver<Live>) {
+    if !console.shows_progress() {
+        while told.recv().await.is_some() {}
+        return;
+    }
+    if std::io::stderr().is_terminal() {
+        live_lines(told).await;
+        return;
+    }
+    while let Some(live) = told.recv().await {
+        if let Some(line) = plain(&live) {
+            console.note(&line);
+        }
+    }
+}
+
+/// The line for a log file; not everything that moves is worth one.
+fn plain(live: &Live) -> Option<String> {
+    match live {
+        Live::Note(text) => Some(text.clone()),
+        Live::Fact(what) => fact(what),
+        Live::Session { .. } => None,
+    }
+}
+
+fn fact(what: &What) -> Option<String> {
+    match what {
+        What::ArmStarted { round: 0, .. } => Some("warm-up".to_owned()),
+        What::ArmStarted { round, arm } => Some(format!("round {round}, {}", arm.words())),
+        What::SessionStarted { session, .. } => Some(format!("  {session}: started")),
+        What::SessionEnded { session, .. } => {
+            let wall = session.wall_s.map_or_else(String::new, |w| format!(" after {:.1} s", w.0));
+            Some(format!("  {}: {}{wall}", session.id, session.status.words()))
+        }
+        What::SessionVerified { session, .. } => Some(if session.failures.is_empty() {
+            format!("  {}: verified, done", session.id)
+        } else {
+            format!("  {}: not done: {}", session.id, session.failures.join("; "))
+        }),
+        What::RoundFinished { round, valid: false, invalid_reasons } => {
+            Some(format!("round {round} is not compared: {}", invalid_reasons.join("; ")))
+        }
+        What::RunStarted { .. }
+        | What::ArmFinished { .. }
+        | What::RoundFinished { .. }
+        | What::RunFinished { .. } => None,
+    }
+}
+
+async fn live_lines(mut told: mpsc::UnboundedReceiver<Live>) {
+    let lines = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
+    let mut sessions: BTreeMap<String, (ProgressBar, Doing)> = BTreeMap::new();
+    let mut refresh = interval(REFRESH);
+    loop {
+        tokio::select! {
+            live = told.recv() => match live {
+                None => break,
+                Some(Live::Session { id, step }) => {
+                    if let Some((_, doing)) = sessions.get_mut(&id) {
+                        take(doing, step);
+                    }
+                }
+                Some(other) => {
+                    if let Live::Fact(what) = &other {
+                        follow(what, &lines, &mut sessions);
+                    }
+                    if let Some(line) = plain(&other) {
+                        let _ = lines.println(line);
+                    }
+                }
+            },
+            _ = refresh.tick() => {
+                let now = Stamp::now();
+                for (id, (bar, doing)) in &sessions {
+                    bar.set_message(format!("{id}  {}", doing.words(now)));
+                }
+            }
+        }
+    }
+    let _ = lines.clear();
+}
+
+fn follow(
+    what: &What,
+    lines: &MultiProgress,
+    sessions: &mut BTreeMap<String, (ProgressBar, Doing)>,
+) {
+    match what {
+        What::SessionStarted { session, .. } => {
+            let style = ProgressStyle::with_template("  {spinner} {msg}")
+                .unwrap_or_else(|_| ProgressStyle::default_spinner());
+            let bar = lines.add(ProgressBar::new_spinner().with_style(style));
+            sessions.insert(session.clone(), (bar, Doing::new(Stamp::now())));
+        }
+        What::SessionEnded { session, .. } => {
+            if let Some((bar, _)) = sessions.remove(&session.id) {
+                bar.finish_and_clear();
+                lines.remove(&bar);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn take(doing: &mut Doing, step: Step) {
+    match step {
+        Step::Asked { role: Role::Probe, .. } => {}
+        Step::Asked { number, role, at } => doing.asked(number, role == Role::Side, at),
+        Step::Generating { number, events, at } => doing.generating(number, events, at),
+        Step::Answered { number, at, .. } => doing.answered(number, at),
+        Step::Turn => doing.turn(),
+        Step::Tool(detail) => doing.tool(detail),
+    }
+}

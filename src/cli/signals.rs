@@ -1,0 +1,35 @@
+//! Ctrl-C and termination: the first one stops in order, the second at once.
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use super::console::Console;
+use super::exit::Exit;
+
+/// Expresses the wish to stop when a signal comes. Runs until it is dropped.
+pub async fn watch(console: Console, stop: watch::Sender<bool>) {
+    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+        signal(SignalKind::hangup()),
+    ) else {
+        std::future::pending::<()>().await;
+        return;
+    };
+    let mut first = true;
+    loop {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+        if first {
+            console.note("stopping: ending the agents, keeping what was finished (again to stop at once)");
+            let _ = stop.send(true);
+            first = false;
+        } else {
+            // The supervisors end their trees when this process is gone.
+            std::process::exit(Exit::Interrupted as i32);
+        }
+    }
+}

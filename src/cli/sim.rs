@@ -1,0 +1,53 @@
+//! `flashrig sim`: the simulated server alone, with the walkthroughs of all known tasks.
+
+use super::args::SimArgs;
+use super::console::Console;
+use super::exit::{Exit, Failure, OrFail, usage};
+use super::setting::Setting;
+use super::signals;
+use crate::run::Stop;
+use crate::server::{Target, TargetError};
+use crate::sim::{Faults, Script, Sim, SimConfig};
+use crate::task;
+
+/// Runs the command.
+pub async fn sim(args: SimArgs, console: Console) -> Result<Exit, Failure> {
+    let project = Setting::new()?.places.project;
+    let target = Target::parse(Some(&args.profile), None, Some(&project)).or_usage()?;
+    let Target::Simulated { profile, .. } = target else {
+        return Err(usage(format!("{} is no simulated server", args.profile)));
+    };
+    if !(args.speed.is_finite() && args.speed > 0.0) {
+        return Err(TargetError::Speed(args.speed)).or_usage();
+    }
+    let library = task::Library::new(Some(&project));
+    let mut scripts = Vec::new();
+    for name in library.names().or_usage()? {
+        let task = library.load(&name).or_usage()?;
+        if let Some(walkthrough) = task.walkthrough {
+            scripts.push(Script { name, prompt: task.prompt, walkthrough });
+        }
+    }
+    let (stopper, mut stop) = Stop::new();
+    let watching = tokio::spawn(signals::watch(console, stopper));
+    let model = profile.model.clone();
+    let handle = Sim::start(SimConfig {
+        listen: args.listen,
+        profile,
+        speed: args.speed,
+        scripts,
+        seed: 1,
+        log: args.log,
+        faults: Faults::default(),
+    })
+    .or_rig()?;
+    console.result(&format!(
+        "simulated server on {} (model {model}, speed {}); Ctrl-C ends it",
+        handle.base_url(),
+        args.speed
+    ));
+    stop.wait().await;
+    watching.abort();
+    handle.stop();
+    Ok(Exit::Yes)
+}

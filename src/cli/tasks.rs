@@ -1,0 +1,116 @@
+//! `flashrig tasks list|verify`.
+
+use serde::Serialize;
+
+use super::args::TasksCommand;
+use super::console::Console;
+use super::exit::{Exit, Failure, OrFail};
+use super::setting::{Setting, sandbox};
+use crate::run::{Checks, Scratch};
+use crate::task::{Library, Source};
+use crate::verify::{Proof, ProofOutcome, prove};
+use crate::workspace::Base;
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    title: String,
+    source: String,
+    checks: usize,
+    cheats: usize,
+    simulated: bool,
+}
+
+/// Runs the command.
+pub async fn tasks(command: TasksCommand, console: Console) -> Result<Exit, Failure> {
+    let setting = Setting::new()?;
+    let library = Library::new(Some(&setting.places.project));
+    match command {
+        TasksCommand::List => list(&library, console),
+        TasksCommand::Verify { names, sandbox: choice } => {
+            let names = if names.is_empty() { library.names().or_usage()? } else { names };
+            let sandbox = sandbox(choice).await?;
+            let scratch =
+                Scratch::new(&Scratch::candidates(&setting.places.cache)).or_rig()?;
+            let mut proofs = Vec::new();
+            for name in names {
+                let task = library.load(&name).or_usage()?;
+                console.note(&format!("proving {name} …"));
+                let folder = scratch.path().join(&name);
+                std::fs::create_dir_all(folder.join("cases")).or_rig()?;
+                let base = Base::make(&task.source, &folder.join("base")).or_usage()?;
+                let home = folder.join("home");
+                let checks = Checks::new(&sandbox, &setting.shim, &setting.places, &home);
+                let proof = prove(&task, &base, &folder.join("cases"), &checks).await.or_rig()?;
+                if !console.json() {
+                    console.result(&words(&proof));
+                }
+                proofs.push(proof);
+            }
+            if console.json() {
+                console.json_result(&proofs).or_rig()?;
+            }
+            Ok(verdict(&proofs))
+        }
+    }
+}
+
+fn verdict(proofs: &[Proof]) -> Exit {
+    let rows = || proofs.iter().flat_map(|p| &p.rows);
+    if rows().any(|r| r.outcome == ProofOutcome::Unsound) {
+        Exit::No
+    } else if rows().any(|r| r.outcome != ProofOutcome::AsItShould) {
+        Exit::Rig
+    } else {
+        Exit::Yes
+    }
+}
+
+fn words(proof: &Proof) -> String {
+    let mut out = format!(
+        "{}: {}\n",
+        proof.task,
+        if proof.is_sound() { "its checks tell right from wrong" } else { "NOT SOUND" }
+    );
+    for row in &proof.rows {
+        let mark = match row.outcome {
+            ProofOutcome::AsItShould => console::style("ok").green(),
+            ProofOutcome::Unsound => console::style("WRONG").red().bold(),
+            _ => console::style("unknown").yellow(),
+        };
+        out.push_str(&format!("  {mark:<7} {}\n", row.words));
+    }
+    out
+}
+
+fn list(library: &Library, console: Console) -> Result<Exit, Failure> {
+    let mut rows = Vec::new();
+    for name in library.names().or_usage()? {
+        let task = library.load(&name).or_usage()?;
+        rows.push(Row {
+            source: match &task.source {
+                Source::Fixture(fixture) => format!("fixture {}", fixture.name),
+                Source::Repository { path, revision } => {
+                    format!("{} at {revision}", path.display())
+                }
+            },
+            checks: task.checks.len(),
+            cheats: task.cheats.len(),
+            simulated: task.walkthrough.is_some(),
+            title: task.title,
+            name,
+        });
+    }
+    if console.json() {
+        console.json_result(&rows).or_rig()?;
+        return Ok(Exit::Yes);
+    }
+    for row in rows {
+        let real_only = if row.simulated { "" } else { ", real servers only" };
+        console.result(&format!(
+            "{:<14} {}\n               {}, {} checks, {} cheats{real_only}",
+            row.name, row.title, row.source, row.checks, row.cheats
+        ));
+    }
+    Ok(Exit::Yes)
+}
