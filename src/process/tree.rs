@@ -113,7 +113,8 @@ impl Tree {
             }
         }
         let mut members = system::descendants(&roots);
-        members.extend(self.known.keys().filter_map(|pid| system::info(*pid)));
+        let same = |(pid, born): (&u32, &u64)| system::info(*pid).filter(|now| now.born == *born);
+        members.extend(self.known.iter().filter_map(same));
         self.known = members.iter().map(|m| (m.pid, m.born)).collect();
         self.cpu = members.iter().map(|m| m.cpu).sum();
         members.retain(|m| !m.zombie);
