@@ -62,6 +62,8 @@ pub(super) struct Tree {
     root: Option<u32>,
     /// Members seen before. Where orphans are not adopted, a known member leads to its children.
     known: HashMap<u32, u64>,
+    /// A process group whose members belong to the tree, wherever their parents went.
+    group: Option<u32>,
     /// Sum over the members at the last look.
     pub(super) cpu: Option<Duration>,
     pub(super) rss_bytes: u64,
@@ -72,6 +74,7 @@ impl Tree {
         Self {
             root: Some(root),
             known: HashMap::new(),
+            group: None,
             cpu: None,
             rss_bytes: 0,
         }
@@ -80,6 +83,12 @@ impl Tree {
     /// Adds processes that were members at an earlier time.
     pub(super) fn remember(&mut self, members: &[Identity]) {
         self.known.extend(members.iter().map(|m| (m.pid, m.born)));
+    }
+
+    /// Counts the members of a process group in, for systems that do not adopt orphans. Call it
+    /// while the group's leader lives: an empty group is forgotten, its number may come again.
+    pub(super) fn follow_group(&mut self, group: u32) {
+        self.group = Some(group);
     }
 
     /// Goes on with the known members alone, once the root's pid may mean another process.
@@ -94,8 +103,18 @@ impl Tree {
             .retain(|pid, born| system::info(*pid).is_some_and(|now| now.born == *born));
         let mut roots: Vec<u32> = self.known.keys().copied().collect();
         roots.extend(self.root);
+        let in_group = self.group.map_or_else(Vec::new, system::group_members);
+        if in_group.iter().all(|m| m.zombie) {
+            self.group = None;
+        }
+        for member in &in_group {
+            if self.known.insert(member.pid, member.born).is_none() {
+                roots.push(member.pid);
+            }
+        }
         let mut members = system::descendants(&roots);
-        members.extend(self.known.keys().filter_map(|pid| system::info(*pid)));
+        let same = |(pid, born): (&u32, &u64)| system::info(*pid).filter(|now| now.born == *born);
+        members.extend(self.known.iter().filter_map(same));
         self.known = members.iter().map(|m| (m.pid, m.born)).collect();
         self.cpu = members.iter().map(|m| m.cpu).sum();
         members.retain(|m| !m.zombie);
@@ -103,5 +122,80 @@ impl Tree {
         // Parents come before their children, so that a shell dies before it can remark on theirs.
         members.sort_by_key(|m| (m.born, m.pid));
         members.iter().map(Identity::of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_pid_that_was_given_to_another_process_is_not_signalled() {
+        let mut child = Command::new("/bin/sleep").arg("60").spawn().unwrap();
+        let now = Identity::of(&system::info(child.id()).unwrap());
+        let former = Identity {
+            born: now.born - 1,
+            ..now
+        };
+        former.signal(Signal::SIGKILL);
+        assert!(former.describe().is_none());
+        now.signal(Signal::SIGTERM);
+        assert_eq!(child.wait().unwrap().signal(), Some(Signal::SIGTERM as i32));
+        assert!(now.describe().is_none());
+    }
+
+    #[test]
+    fn a_followed_group_leads_to_orphans_of_a_leader_that_is_gone() {
+        use std::os::unix::process::CommandExt;
+        let mut leader = Command::new("/bin/sh")
+            .args(["-c", "sleep 60 & sleep 60 & read x"])
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut tree = Tree::below(0);
+        tree.forget_root();
+        tree.follow_group(leader.id());
+        while tree.look().len() < 3 {
+            std::thread::yield_now();
+        }
+        let mut late = Tree::below(0);
+        late.forget_root();
+        late.follow_group(leader.id());
+        leader.wait().unwrap();
+        let orphans = late.look();
+        assert_eq!(orphans.len(), 2);
+        for orphan in orphans {
+            orphan.signal(Signal::SIGKILL);
+        }
+        // The number of an empty group is not followed any more.
+        while late.group.is_some() {
+            late.look();
+        }
+        assert_eq!(late.look(), []);
+    }
+
+    #[test]
+    fn a_known_member_leads_to_its_children_when_the_root_is_gone() {
+        let mut shell = Command::new("/bin/sh")
+            .args(["-c", "sleep 60 & wait"])
+            .spawn()
+            .unwrap();
+        let mut tree = Tree::below(0);
+        tree.forget_root();
+        tree.remember(&[Identity::of(&system::info(shell.id()).unwrap())]);
+        while tree.look().len() < 2 {
+            std::thread::yield_now();
+        }
+        for member in tree.look() {
+            member.signal(Signal::SIGKILL);
+        }
+        shell.wait().unwrap();
+        while !tree.look().is_empty() {
+            std::thread::yield_now();
+        }
     }
 }

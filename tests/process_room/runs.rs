@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::{MARK, Stage, run, sandboxes, start, wait_until};
+use crate::support::{MARK, Stage, run, sandboxes, start};
 use flashrig::clock::Stamp;
 use flashrig::process::{Output, Prepared, Sandbox, SpawnError, StreamEnd};
 
@@ -253,6 +253,7 @@ async fn a_sandbox_that_does_not_come_up_is_told_in_its_own_words() {
     );
 }
 
+#[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn cpu_time_and_memory_of_the_whole_tree_are_told() {
     for sandbox in sandboxes().await {
@@ -264,7 +265,7 @@ async fn cpu_time_and_memory_of_the_whole_tree_are_told() {
         spec.args = stage.role("runs::role_burner");
         spec.visible = vec![std::env::current_exe().unwrap()];
         let running = start(spec).await;
-        wait_until("the tree's memory is sampled", || {
+        crate::support::wait_until("the tree's memory is sampled", || {
             running
                 .usage_now()
                 .is_some_and(|now| now.rss_bytes > 40_000_000)
@@ -282,6 +283,7 @@ async fn cpu_time_and_memory_of_the_whole_tree_are_told() {
 }
 
 /// Not a test: a program that takes 64 MiB and one second of CPU, and then lingers.
+#[cfg(target_os = "linux")]
 #[test]
 #[ignore = "a role played by this binary for other tests"]
 fn role_burner() {

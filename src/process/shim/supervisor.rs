@@ -152,6 +152,10 @@ impl Supervisor {
         });
         reaper::start(events);
         let_go_of_output();
+        let mut tree = Tree::below(std::process::id());
+        if !adopting {
+            tree.follow_group(child.id());
+        }
         Ok(Self {
             leader: child.id(),
             leader_gone: false,
@@ -161,7 +165,7 @@ impl Supervisor {
             grace: job.grace,
             kill_bound: job.kill_bound,
             sample_every: job.sample_every,
-            tree: Tree::below(std::process::id()),
+            tree,
             phase: Phase::Running,
             next_look: Instant::now() + FIRST_SAMPLE,
             seen_cpu: None,

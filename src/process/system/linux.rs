@@ -50,21 +50,9 @@ pub(in crate::process) fn set_up_leader(command: &mut Command) {
 
 /// All descendants of `roots` that exist now; the roots themselves are not among them.
 pub(in crate::process) fn descendants(roots: &[u32]) -> Vec<ProcessInfo> {
-    let Ok(entries) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
     let mut children: HashMap<u32, Vec<ProcessInfo>> = HashMap::new();
-    for entry in entries.flatten() {
-        let Some(pid) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse::<u32>().ok())
-        else {
-            continue;
-        };
-        if let Some((parent, info)) = stat(pid) {
-            children.entry(parent).or_default().push(info);
-        }
+    for found in pids().filter_map(stat) {
+        children.entry(found.parent).or_default().push(found.info);
     }
     let mut found: Vec<ProcessInfo> = Vec::new();
     let mut to_visit: Vec<u32> = roots.to_vec();
@@ -80,9 +68,18 @@ pub(in crate::process) fn descendants(roots: &[u32]) -> Vec<ProcessInfo> {
     found
 }
 
+/// The members of a process group that exist now.
+pub(in crate::process) fn group_members(group: u32) -> Vec<ProcessInfo> {
+    pids()
+        .filter_map(stat)
+        .filter(|found| found.group == group)
+        .map(|found| found.info)
+        .collect()
+}
+
 /// One process, if it exists (as a zombie too).
 pub(in crate::process) fn info(pid: u32) -> Option<ProcessInfo> {
-    stat(pid).map(|(_, info)| info)
+    stat(pid).map(|found| found.info)
 }
 
 /// The command line of a process as one string, shortened; its bare name where there is none.
@@ -109,14 +106,28 @@ pub(in crate::process) fn max_rss_bytes(ru_maxrss: i64) -> Option<u64> {
         .map(|kib| kib * 1024)
 }
 
-/// Parent and facts from `/proc/PID/stat`.
-fn stat(pid: u32) -> Option<(u32, ProcessInfo)> {
+fn pids() -> impl Iterator<Item = u32> {
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// What `/proc/PID/stat` tells.
+struct Stat {
+    parent: u32,
+    group: u32,
+    info: ProcessInfo,
+}
+
+fn stat(pid: u32) -> Option<Stat> {
     let line = fs::read(format!("/proc/{pid}/stat")).ok()?;
     parse_stat(pid, &line)
 }
 
 /// The program's name may hold spaces and brackets, so fields are counted from the last `)`.
-fn parse_stat(pid: u32, line: &[u8]) -> Option<(u32, ProcessInfo)> {
+fn parse_stat(pid: u32, line: &[u8]) -> Option<Stat> {
     let after_name = line.iter().rposition(|b| *b == b')')? + 1;
     let rest = std::str::from_utf8(line.get(after_name..)?).ok()?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
@@ -124,6 +135,7 @@ fn parse_stat(pid: u32, line: &[u8]) -> Option<(u32, ProcessInfo)> {
     let number = |field: usize| fields.get(field - 3).and_then(|f| f.parse::<u64>().ok());
     let state = *fields.first()?;
     let parent = u32::try_from(number(4)?).ok()?;
+    let group = u32::try_from(number(5)?).ok()?;
     let ticks = number(14)? + number(15)? + number(16)? + number(17)?;
     let info = ProcessInfo {
         pid,
@@ -135,7 +147,11 @@ fn parse_stat(pid: u32, line: &[u8]) -> Option<(u32, ProcessInfo)> {
         )),
         rss_bytes: number(24)?.saturating_mul(page_bytes()),
     };
-    Some((parent, info))
+    Some(Stat {
+        parent,
+        group,
+        info,
+    })
 }
 
 fn ticks_per_second() -> u64 {
@@ -163,9 +179,13 @@ mod tests {
 
     #[test]
     fn a_program_name_with_spaces_and_brackets_does_not_shift_the_fields() {
-        let line = b"42 (a) b (c)) S 7 42 42 0 -1 4194560 1 2 3 4 100 50 25 25 20 0 1 0 987654 1000000 10 18446744073709551615";
-        let (parent, info) = parse_stat(42, line).unwrap();
-        assert_eq!(parent, 7);
+        let line = b"42 (a) b (c)) S 7 43 42 0 -1 4194560 1 2 3 4 100 50 25 25 20 0 1 0 987654 1000000 10 18446744073709551615";
+        let Stat {
+            parent,
+            group,
+            info,
+        } = parse_stat(42, line).unwrap();
+        assert_eq!((parent, group), (7, 43));
         assert_eq!(info.born, 987_654);
         assert!(!info.zombie);
         assert_eq!(

@@ -40,15 +40,13 @@ pub(in crate::process) fn set_up_leader(command: &mut Command) {
     }
 }
 
-/// All descendants of `roots` that exist now, and the members of the process groups that the
-/// roots and their descendants lead; the roots themselves are not among them.
+/// All descendants of `roots` that exist now; the roots themselves are not among them.
 pub(in crate::process) fn descendants(roots: &[u32]) -> Vec<ProcessInfo> {
     let mut found: Vec<ProcessInfo> = Vec::new();
     let mut to_visit: Vec<u32> = roots.to_vec();
     while let Some(pid) = to_visit.pop() {
         let children = pids_by_type(ProcFilter::ByParentProcess { ppid: pid }).unwrap_or_default();
-        let members = pids_by_type(ProcFilter::ByProgramGroup { pgrpid: pid }).unwrap_or_default();
-        for other in children.into_iter().chain(members) {
+        for other in children {
             let seen = roots.contains(&other) || found.iter().any(|p| p.pid == other);
             if let (false, Some(info)) = (seen, info(other)) {
                 to_visit.push(other);
@@ -57,6 +55,12 @@ pub(in crate::process) fn descendants(roots: &[u32]) -> Vec<ProcessInfo> {
         }
     }
     found
+}
+
+/// The members of a process group that exist now.
+pub(in crate::process) fn group_members(group: u32) -> Vec<ProcessInfo> {
+    let members = pids_by_type(ProcFilter::ByProgramGroup { pgrpid: group }).unwrap_or_default();
+    members.into_iter().filter_map(info).collect()
 }
 
 /// One process, if it lives; the dead that wait to be reaped are not found here.
