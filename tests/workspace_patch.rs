@@ -298,6 +298,8 @@ fn pipes_sockets_and_huge_files_are_listed_and_hang_nothing() {
         .unwrap()
         .set_len(LARGEST_FILE_BYTES + 1)
         .unwrap();
+    #[cfg(target_os = "linux")]
+    fs::create_dir(ws.join(".GIT")).unwrap();
     fs::remove_file(ws.join("README.md")).unwrap();
     nix::unistd::mkfifo(&ws.join("README.md"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     let patch = yard.base.patch(&ws).unwrap();
@@ -310,6 +312,8 @@ fn pipes_sockets_and_huge_files_are_listed_and_hang_nothing() {
     assert_eq!(
         skipped,
         [
+            #[cfg(target_os = "linux")]
+            (".GIT", SkipReason::BadName),
             ("README.md", SkipReason::Special),
             ("huge", SkipReason::TooLarge),
             ("pipe", SkipReason::Special),
