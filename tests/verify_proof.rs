@@ -85,10 +85,8 @@ async fn a_check_that_must_pass_before_and_does_not_is_found() {
 async fn a_task_that_asks_for_nothing_is_found() {
     let mut task = task();
     task.checks.truncate(1);
-    let (outcome, words) = (|p: &Proof| {
-        let (outcome, words) = row(p, ProofCase::Untouched);
-        (outcome, words.to_owned())
-    })(&proof(&task).await);
+    let proof = proof(&task).await;
+    let (outcome, words) = row(&proof, ProofCase::Untouched);
     assert_eq!(outcome, ProofOutcome::Unsound);
     assert!(words.contains("nothing is asked for"), "{words}");
 }

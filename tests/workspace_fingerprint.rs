@@ -9,7 +9,6 @@ use flashrig::task::Source;
 use flashrig::workspace::Fingerprint;
 use tempfile::TempDir;
 
-#[expect(dead_code, reason = "other test files use the rest")]
 mod workspace_support;
 use workspace_support::{Yard, git, sample, user_repo};
 

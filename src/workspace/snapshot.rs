@@ -183,6 +183,15 @@ impl Reader<'_> {
                 Found::Nothing
             });
         };
+        if !paths::is_safe_name(name) {
+            // Such as `.GIT`, which is the git folder itself on some file systems.
+            self.skip(&path, SkipReason::BadName);
+            return Ok(if was.is_some() {
+                Found::Kept
+            } else {
+                Found::Nothing
+            });
+        }
         let was_folder = was.filter(|was| was.mode == FOLDER);
         let was_file = was.filter(|was| was.mode != FOLDER && was.mode != SUBMODULE);
         if was.is_some_and(|was| was.mode == SUBMODULE) {
@@ -314,7 +323,7 @@ fn list(folder: &Path) -> io::Result<BTreeSet<Vec<u8>>> {
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name();
-        if !name.as_bytes().eq_ignore_ascii_case(b".git") {
+        if name != ".git" {
             names.insert(name.as_bytes().to_vec());
         }
     }

@@ -1,0 +1,150 @@
+//! How long preparing, diffing and checking out workspaces takes.
+//!
+//! `cargo bench --bench workspace` uses a fixture-sized repository and one of 1 GiB of history
+//! (64 MiB checked out); `-- --mib N` makes the large one another size. Everything happens in a
+//! temporary folder below `TMPDIR`, which should be on the file system that results are kept on.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the benchmark")]
+#![expect(clippy::print_stdout, reason = "the figures are the output")]
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use flashrig::task::{Fixture, FixtureCommit, FixtureFile, Source};
+use flashrig::workspace::Base;
+
+const LIMIT_SMALL: Duration = Duration::from_millis(50);
+const LIMIT_LARGE: Duration = Duration::from_secs(2);
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    let mib = args
+        .iter()
+        .position(|arg| arg == "--mib")
+        .map(|at| args[at + 1].parse().unwrap());
+    small();
+    large(mib.unwrap_or(1024));
+}
+
+fn small() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let files = (0..30)
+        .map(|n| FixtureFile {
+            path: format!("src/part_{n}.rs"),
+            bytes: "fn line() {}\n".repeat(100).into_bytes(),
+            executable: false,
+        })
+        .collect();
+    let commit = FixtureCommit {
+        author: "bench".into(),
+        email: "bench@example.org".into(),
+        time: 1_700_000_000,
+        message: "bench\n".into(),
+        files,
+    };
+    let source = Source::Fixture(Fixture {
+        name: "bench".into(),
+        title: "bench".into(),
+        commits: vec![commit],
+    });
+    let start = Instant::now();
+    let base = Base::make(&source, &dir.path().join("base")).unwrap();
+    println!("fixture: base made         {:>9.1?}", start.elapsed());
+    report("fixture", &base, dir.path(), 20, LIMIT_SMALL);
+}
+
+fn large(mib: usize) {
+    let dir = tempfile::TempDir::new().unwrap();
+    let theirs = dir.path().join("theirs");
+    history(&theirs, mib);
+    let source = Source::Repository {
+        path: theirs,
+        revision: "HEAD".into(),
+    };
+    let start = Instant::now();
+    let base = Base::make(&source, &dir.path().join("base")).unwrap();
+    println!("{mib} MiB: base made          {:>9.1?}", start.elapsed());
+    report(&format!("{mib} MiB"), &base, dir.path(), 3, LIMIT_LARGE);
+}
+
+/// `mib` commits that each rewrite one of 64 files with a new incompressible MiB.
+fn history(path: &Path, mib: usize) {
+    let repo = git2::Repository::init(path).unwrap();
+    repo.config()
+        .unwrap()
+        .set_i32("core.looseCompression", 0)
+        .unwrap();
+    let repo = git2::Repository::open(repo.path()).unwrap();
+    let who = git2::Signature::new("b", "b@example.org", &git2::Time::new(0, 0)).unwrap();
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut tree = None;
+    let mut parent: Option<git2::Oid> = None;
+    for n in 0..mib {
+        let mut bytes = Vec::with_capacity(1 << 20);
+        while bytes.len() < 1 << 20 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            bytes.extend_from_slice(&state.to_le_bytes());
+        }
+        let old: Option<git2::Tree> = tree.map(|id| repo.find_tree(id).unwrap());
+        let mut builder = repo.treebuilder(old.as_ref()).unwrap();
+        builder
+            .insert(
+                format!("file_{}", n % 64),
+                repo.blob(&bytes).unwrap(),
+                0o100_644,
+            )
+            .unwrap();
+        let id = builder.write().unwrap();
+        let parent_commit = parent.map(|id| repo.find_commit(id).unwrap());
+        let parents: Vec<_> = parent_commit.iter().collect();
+        let new = repo.find_tree(id).unwrap();
+        parent = Some(
+            repo.commit(Some("HEAD"), &who, &who, "x", &new, &parents)
+                .unwrap(),
+        );
+        tree = Some(id);
+    }
+}
+
+fn report(name: &str, base: &Base, dir: &Path, times: u32, limit: Duration) {
+    let workspace = dir.join("workspace");
+    let out = dir.join("out");
+    let (mut copies, mut patches, mut checkouts) = (Vec::new(), Vec::new(), Vec::new());
+    let mut how = None;
+    for n in 0..times {
+        let start = Instant::now();
+        how = Some(base.copy_to(&workspace).unwrap());
+        copies.push(start.elapsed());
+        fs::write(workspace.join("change"), format!("{n}\n")).unwrap();
+        let start = Instant::now();
+        let patch = base.patch(&workspace).unwrap();
+        patches.push(start.elapsed());
+        let start = Instant::now();
+        base.checkout(&patch.tree, &out).unwrap();
+        checkouts.push(start.elapsed());
+        fs::remove_dir_all(&workspace).unwrap();
+        fs::remove_dir_all(&out).unwrap();
+    }
+    let how = how.unwrap();
+    let copy = median(&mut copies);
+    println!(
+        "{name}: workspace copied   {copy:>9.1?}  ({:?}, {} MiB shared, {} MiB copied; limit {limit:?}: {})",
+        how.method,
+        how.shared_bytes >> 20,
+        how.copied_bytes >> 20,
+        if copy <= limit { "kept" } else { "EXCEEDED" },
+    );
+    println!("{name}: patch computed     {:>9.1?}", median(&mut patches));
+    println!(
+        "{name}: tree checked out   {:>9.1?}",
+        median(&mut checkouts)
+    );
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
