@@ -10,25 +10,48 @@ pub const PING: &str = "event: ping\ndata: {\"type\":\"ping\"}\n\n";
 
 /// Reads a request; `max_tokens` is needed to generate, not to count.
 pub fn parse(body: &Value, generates: bool) -> Result<Ask, AskError> {
-    let model = body["model"].as_str().ok_or_else(|| AskError::field("model", "field required"))?;
+    let model = body["model"]
+        .as_str()
+        .ok_or_else(|| AskError::field("model", "field required"))?;
     let max_tokens = body.get("max_tokens").filter(|v| !v.is_null());
     let max_tokens = match max_tokens.map(|v| v.as_u64().filter(|n| *n > 0)) {
-        Some(None) => return Err(AskError::field("max_tokens", "must be a whole number above 0")),
+        Some(None) => {
+            return Err(AskError::field(
+                "max_tokens",
+                "must be a whole number above 0",
+            ));
+        }
         None if generates => return Err(AskError::field("max_tokens", "field required")),
         known => known.flatten(),
     };
-    let messages = body.get("messages").ok_or_else(|| AskError::field("messages", "field required"))?;
-    let messages = messages.as_array().ok_or_else(|| AskError::field("messages", "must be a list"))?;
+    let messages = body
+        .get("messages")
+        .ok_or_else(|| AskError::field("messages", "field required"))?;
+    let messages = messages
+        .as_array()
+        .ok_or_else(|| AskError::field("messages", "must be a list"))?;
     if messages.is_empty() {
-        return Err(AskError::field("messages", "at least one message is required"));
+        return Err(AskError::field(
+            "messages",
+            "at least one message is required",
+        ));
     }
-    let messages = messages.iter().enumerate().map(|(n, m)| message(n, m)).collect::<Result<_, _>>()?;
+    let messages = messages
+        .iter()
+        .enumerate()
+        .map(|(n, m)| message(n, m))
+        .collect::<Result<_, _>>()?;
     Ok(Ask {
         model: model.to_owned(),
         stream: body["stream"].as_bool().unwrap_or(false),
         max_tokens,
         system: text_of(&body["system"]),
-        tools: body["tools"].as_array().into_iter().flatten().map(tool).collect(),
+        tools: body["tools"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(tool)
+            .collect(),
         messages,
         answer_schema: body.pointer("/output_config/format/schema").cloned(),
         include_usage: true,
@@ -50,13 +73,28 @@ fn message(n: usize, message: &Value) -> Result<Message, AskError> {
         Some("assistant") => Speaker::Assistant,
         // Claude Code puts system entries into the conversation.
         Some("system") => Speaker::System,
-        Some(other) => return Err(AskError::field(format!("messages.{n}.role"), format!("unknown role '{other}'"))),
-        None => return Err(AskError::field(format!("messages.{n}.role"), "field required")),
+        Some(other) => {
+            return Err(AskError::field(
+                format!("messages.{n}.role"),
+                format!("unknown role '{other}'"),
+            ));
+        }
+        None => {
+            return Err(AskError::field(
+                format!("messages.{n}.role"),
+                "field required",
+            ));
+        }
     };
     let parts = match &message["content"] {
         Value::String(text) => vec![Part::Text(text.clone())],
         Value::Array(blocks) => blocks.iter().map(part).collect(),
-        _ => return Err(AskError::field(format!("messages.{n}.content"), "must be text or a list of blocks")),
+        _ => {
+            return Err(AskError::field(
+                format!("messages.{n}.content"),
+                "must be text or a list of blocks",
+            ));
+        }
     };
     Ok(Message { speaker, parts })
 }
@@ -83,7 +121,10 @@ fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Array(blocks) => {
-            let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
+            let texts: Vec<&str> = blocks
+                .iter()
+                .filter_map(|block| block["text"].as_str())
+                .collect();
             texts.join("\n")
         }
         _ => String::new(),
@@ -139,7 +180,11 @@ pub fn stream_start(planned: &Planned, cached: u64, out: &mut String) {
         "id": planned.id, "type": "message", "role": "assistant", "model": planned.model, "content": [],
         "stop_reason": null, "stop_sequence": null, "usage": usage(planned, cached, 0),
     });
-    event("message_start", &json!({"type": "message_start", "message": message}), out);
+    event(
+        "message_start",
+        &json!({"type": "message_start", "message": message}),
+        out,
+    );
     out.push_str(PING);
 }
 
@@ -164,19 +209,31 @@ pub fn block_delta(index: usize, piece: &Piece, out: &mut String) {
         // Real servers open the arguments with an empty delta.
         Piece::CallStart => json!({"type": "input_json_delta", "partial_json": ""}),
     };
-    event("content_block_delta", &json!({"type": "content_block_delta", "index": index, "delta": delta}), out);
+    event(
+        "content_block_delta",
+        &json!({"type": "content_block_delta", "index": index, "delta": delta}),
+        out,
+    );
 }
 
 /// `content_block_stop`.
 pub fn block_stop(index: usize, out: &mut String) {
-    event("content_block_stop", &json!({"type": "content_block_stop", "index": index}), out);
+    event(
+        "content_block_stop",
+        &json!({"type": "content_block_stop", "index": index}),
+        out,
+    );
 }
 
 /// `message_delta` and `message_stop`.
 pub fn stream_end(planned: &Planned, cached: u64, out: &mut String) {
     let delta = json!({"stop_reason": stop_reason(planned.stop), "stop_sequence": null});
     let usage = usage(planned, cached, planned.pieces.len());
-    event("message_delta", &json!({"type": "message_delta", "delta": delta, "usage": usage}), out);
+    event(
+        "message_delta",
+        &json!({"type": "message_delta", "delta": delta, "usage": usage}),
+        out,
+    );
     event("message_stop", &json!({"type": "message_stop"}), out);
 }
 

@@ -44,12 +44,20 @@ impl ToolOffer {
 
     /// The first of `names` that is an argument of this tool.
     pub fn first_property<'n>(&self, names: &[&'n str]) -> Option<&'n str> {
-        names.iter().copied().find(|name| self.property(name).is_some())
+        names
+            .iter()
+            .copied()
+            .find(|name| self.property(name).is_some())
     }
 
     /// Names of the arguments that must be given.
     pub fn required(&self) -> impl Iterator<Item = &str> {
-        self.schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+        self.schema
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
     }
 }
 
@@ -208,7 +216,10 @@ pub enum AskError {
 impl AskError {
     /// A field with something wrong.
     pub fn field(field: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self::Field { field: field.into(), problem: problem.into() }
+        Self::Field {
+            field: field.into(),
+            problem: problem.into(),
+        }
     }
 
     /// HTTP status common to both dialects; overload differs and is each dialect's own.

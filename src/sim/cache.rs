@@ -19,12 +19,20 @@ pub struct PrefixCache {
 impl PrefixCache {
     /// A cache of so many blocks; zero caches nothing.
     pub fn new(capacity_blocks: usize) -> Self {
-        Self { capacity_blocks, ticks: 0, ranks: HashMap::new(), order: BTreeSet::new() }
+        Self {
+            capacity_blocks,
+            ticks: 0,
+            ranks: HashMap::new(),
+            order: BTreeSet::new(),
+        }
     }
 
     /// How many leading blocks of `chain` are cached; marks them as used.
     pub fn hit(&mut self, chain: &[u64]) -> usize {
-        let hits = chain.iter().take_while(|hash| self.ranks.contains_key(hash)).count();
+        let hits = chain
+            .iter()
+            .take_while(|hash| self.ranks.contains_key(hash))
+            .count();
         self.touch(&chain[..hits]);
         hits
     }
@@ -33,7 +41,9 @@ impl PrefixCache {
     pub fn insert(&mut self, chain: &[u64]) {
         self.touch(chain);
         while self.ranks.len() > self.capacity_blocks {
-            let Some((_, hash)) = self.order.pop_first() else { break };
+            let Some((_, hash)) = self.order.pop_first() else {
+                break;
+            };
             self.ranks.remove(&hash);
         }
     }

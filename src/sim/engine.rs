@@ -6,13 +6,15 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use super::cache::PrefixCache;
+use super::counters::Counters;
 use super::faults::{StreamFault, StreamFaultKind};
+use super::noise::Noise;
 use super::profile::Timing;
 use super::truth::{Truth, TruthEnd, TruthLog};
 use crate::clock::Stamp;
@@ -52,30 +54,6 @@ pub struct Job {
     pub fault: Option<StreamFault>,
     /// Where its events go; closed when the client left.
     pub events: UnboundedSender<Event>,
-}
-
-/// Counters that `/metrics` and admission control read.
-#[derive(Debug, Default)]
-pub struct Counters {
-    /// Requests with a slot.
-    pub running: AtomicU64,
-    /// Requests in line.
-    pub waiting: AtomicU64,
-    /// Prompt tokens of admitted requests.
-    pub prompt_tokens: AtomicU64,
-    /// Generated tokens.
-    pub generation_tokens: AtomicU64,
-    /// Prompt tokens looked up in the prefix cache.
-    pub cache_queries: AtomicU64,
-    /// Prompt tokens found in it.
-    pub cache_hits: AtomicU64,
-}
-
-impl Counters {
-    /// Requests in line or with a slot.
-    pub fn in_flight(&self) -> u64 {
-        self.running.load(Ordering::Relaxed) + self.waiting.load(Ordering::Relaxed)
-    }
 }
 
 /// A request with a slot.
@@ -123,10 +101,21 @@ impl Engine {
         counters: Arc<Counters>,
         log: TruthLog,
     ) -> Self {
-        let noise = Noise { state: seed, size: timing.table().noise };
+        let noise = Noise::new(seed, timing.table().noise);
         let cache = PrefixCache::new(timing.cache_blocks());
         let (waiting, running, now) = (VecDeque::new(), Vec::new(), Stamp::now());
-        Self { timing, speed, noise, inbox, counters, log, cache, waiting, running, now }
+        Self {
+            timing,
+            speed,
+            noise,
+            inbox,
+            counters,
+            log,
+            cache,
+            waiting,
+            running,
+            now,
+        }
     }
 
     /// Schedules until every sender of jobs is gone.
@@ -149,7 +138,9 @@ impl Engine {
 
     /// Nothing to compute: waits for a request. False when none can come any more.
     async fn rest(&mut self) -> bool {
-        if self.running.is_empty() && let Some(next) = self.waiting.front() {
+        if self.running.is_empty()
+            && let Some(next) = self.waiting.front()
+        {
             // The scheduler's clock lags behind the arrival; it catches up and admits it.
             self.now = self.now.max(next.arrived);
             return true;
@@ -193,7 +184,12 @@ impl Engine {
         for gone in self.running.extract_if(.., |r| r.job.events.is_closed()) {
             self.counters.running.fetch_sub(1, Ordering::Relaxed);
             let (request, tokens, end) = (gone.job.request, gone.sent, TruthEnd::ClientLeft);
-            self.log.write(&Truth::Finished { request, at, tokens, end });
+            self.log.write(&Truth::Finished {
+                request,
+                at,
+                tokens,
+                end,
+            });
         }
         let (counters, log) = (&self.counters, &mut self.log);
         self.waiting.retain(|job| {
@@ -201,7 +197,12 @@ impl Engine {
             if gone {
                 counters.waiting.fetch_sub(1, Ordering::Relaxed);
                 let (request, at, end) = (job.request, at.max(job.arrived), TruthEnd::ClientLeft);
-                log.write(&Truth::Finished { request, at, tokens: 0, end });
+                log.write(&Truth::Finished {
+                    request,
+                    at,
+                    tokens: 0,
+                    end,
+                });
             }
             !gone
         });
@@ -211,29 +212,53 @@ impl Engine {
     fn admit(&mut self) {
         let slots = self.timing.table().max_concurrent as usize;
         while self.running.len() < slots {
-            if self.waiting.front().is_none_or(|job| job.arrived > self.now) {
+            if self
+                .waiting
+                .front()
+                .is_none_or(|job| job.arrived > self.now)
+            {
                 break;
             }
-            let Some(job) = self.waiting.pop_front() else { break };
+            let Some(job) = self.waiting.pop_front() else {
+                break;
+            };
             let block = u64::from(self.timing.table().cache_block_tokens);
             let hits = self.cache.hit(&job.prompt_chain) as u64;
             // The last token is always computed: without it there is nothing to predict from.
             let cached_tokens = (hits * block).min(job.prompt_tokens.saturating_sub(1));
             self.counters.waiting.fetch_sub(1, Ordering::Relaxed);
             self.counters.running.fetch_add(1, Ordering::Relaxed);
-            self.counters.prompt_tokens.fetch_add(job.prompt_tokens, Ordering::Relaxed);
-            self.counters.cache_queries.fetch_add(job.prompt_tokens, Ordering::Relaxed);
-            self.counters.cache_hits.fetch_add(cached_tokens, Ordering::Relaxed);
-            self.log.write(&Truth::Admitted { request: job.request, at: self.now, cached_tokens });
+            self.counters
+                .prompt_tokens
+                .fetch_add(job.prompt_tokens, Ordering::Relaxed);
+            self.counters
+                .cache_queries
+                .fetch_add(job.prompt_tokens, Ordering::Relaxed);
+            self.counters
+                .cache_hits
+                .fetch_add(cached_tokens, Ordering::Relaxed);
+            self.log.write(&Truth::Admitted {
+                request: job.request,
+                at: self.now,
+                cached_tokens,
+            });
             let _ = job.events.send(Event::Admitted { cached_tokens });
             let read_tokens = cached_tokens;
-            self.running.push(Running { job, read_tokens, prefill_started: false, sent: 0, stalled: false });
+            self.running.push(Running {
+                job,
+                read_tokens,
+                prefill_started: false,
+                sent: 0,
+                stalled: false,
+            });
         }
     }
 
     /// Reads one chunk of the oldest unread prompt. Decoding stands still meanwhile.
     async fn prefill_chunk(&mut self) {
-        let Some(index) = self.running.iter().position(Running::reads) else { return };
+        let Some(index) = self.running.iter().position(Running::reads) else {
+            return;
+        };
         let slot = &mut self.running[index];
         let chunk = u64::from(self.timing.table().prefill_chunk_tokens);
         let from = slot.read_tokens;
@@ -242,7 +267,10 @@ impl Engine {
         if !slot.prefill_started {
             slot.prefill_started = true;
             duration += self.timing.request_overhead();
-            self.log.write(&Truth::PrefillStart { request: slot.job.request, at: self.now });
+            self.log.write(&Truth::PrefillStart {
+                request: slot.job.request,
+                at: self.now,
+            });
         }
         self.advance(duration).await;
         let slot = &mut self.running[index];
@@ -250,7 +278,10 @@ impl Engine {
         if !slot.reads() {
             let request = slot.job.request;
             self.cache.insert(&slot.job.prompt_chain);
-            self.log.write(&Truth::PrefillEnd { request, at: self.now });
+            self.log.write(&Truth::PrefillEnd {
+                request,
+                at: self.now,
+            });
             self.send_token(index);
             self.sweep();
         }
@@ -259,13 +290,24 @@ impl Engine {
     /// One token for every sequence.
     async fn decode_step(&mut self) {
         let batch = self.running.iter().filter(|r| r.decodes()).count();
-        let step = self.timing.decode_step(u32::try_from(batch).unwrap_or(u32::MAX));
+        let step = self
+            .timing
+            .decode_step(u32::try_from(batch).unwrap_or(u32::MAX));
         self.advance(step).await;
         if self.log.is_on() {
-            let requests = self.running.iter().filter(|r| r.decodes()).map(|r| r.job.request).collect();
+            let requests = self
+                .running
+                .iter()
+                .filter(|r| r.decodes())
+                .map(|r| r.job.request)
+                .collect();
             let late = Stamp::now().since(self.now).as_nanos();
             let late_ns = u64::try_from(late).unwrap_or(u64::MAX);
-            self.log.write(&Truth::Step { at: self.now, late_ns, requests });
+            self.log.write(&Truth::Step {
+                at: self.now,
+                late_ns,
+                requests,
+            });
         }
         for index in 0..self.running.len() {
             if self.running[index].decodes() {
@@ -286,24 +328,41 @@ impl Engine {
             return;
         }
         slot.sent += 1;
-        self.counters.generation_tokens.fetch_add(1, Ordering::Relaxed);
+        self.counters
+            .generation_tokens
+            .fetch_add(1, Ordering::Relaxed);
         let _ = slot.job.events.send(Event::Token);
     }
 
     /// Takes finished and broken sequences out of their slots.
     fn sweep(&mut self) {
         let is_broken = |r: &Running| {
-            !r.stalled && r.job.fault.is_some_and(|f| r.sent >= f.after_tokens && f.kind != StreamFaultKind::Stall)
+            !r.stalled
+                && r.job
+                    .fault
+                    .is_some_and(|f| r.sent >= f.after_tokens && f.kind != StreamFaultKind::Stall)
         };
-        let is_over = |r: &mut Running| !r.reads() && (r.sent >= r.job.output_tokens || is_broken(r));
+        let is_over =
+            |r: &mut Running| !r.reads() && (r.sent >= r.job.output_tokens || is_broken(r));
         for over in self.running.extract_if(.., is_over) {
             self.counters.running.fetch_sub(1, Ordering::Relaxed);
             let (request, at, tokens) = (over.job.request, self.now, over.sent);
-            let end = if is_broken(&over) { TruthEnd::Fault } else { TruthEnd::Complete };
+            let end = if is_broken(&over) {
+                TruthEnd::Fault
+            } else {
+                TruthEnd::Complete
+            };
             // The log first: whoever has seen the end can read it there.
-            self.log.write(&Truth::Finished { request, at, tokens, end });
+            self.log.write(&Truth::Finished {
+                request,
+                at,
+                tokens,
+                end,
+            });
             match (end, over.job.fault) {
-                (TruthEnd::Fault, Some(fault)) => drop(over.job.events.send(Event::Broken(fault.kind))),
+                (TruthEnd::Fault, Some(fault)) => {
+                    let _ = over.job.events.send(Event::Broken(fault.kind));
+                }
                 _ => {
                     self.cache.insert(&over.job.whole_chain);
                     let _ = over.job.events.send(Event::Finished);
@@ -323,27 +382,5 @@ impl Engine {
         } else {
             tokio::time::sleep(ahead).await;
         }
-    }
-}
-
-/// Seeded noise (splitmix64), so that two runs of the same requests are timed the same.
-struct Noise {
-    state: u64,
-    size: f64,
-}
-
-impl Noise {
-    fn apply(&mut self, duration: Duration) -> Duration {
-        if self.size == 0.0 {
-            return duration;
-        }
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        #[expect(clippy::cast_precision_loss, reason = "53 random bits fit a double")]
-        let unit = (z >> 11) as f64 / (1u64 << 53) as f64;
-        duration.mul_f64(1.0 + self.size * (2.0 * unit - 1.0))
     }
 }

@@ -34,6 +34,9 @@ pub enum StreamFaultKind {
 impl Faults {
     /// The fault of request number `request`.
     pub(super) fn of(&self, request: u64) -> Option<StreamFault> {
-        self.streams.iter().copied().find(|fault| fault.request == request)
+        self.streams
+            .iter()
+            .copied()
+            .find(|fault| fault.request == request)
     }
 }

@@ -15,7 +15,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::ask::{Ask, AskError, render_message};
 use super::brain::Brain;
-use super::engine::{Counters, Event, Job};
+use super::counters::Counters;
+use super::engine::{Event, Job};
 use super::faults::Faults;
 use super::profile::SimProfile;
 use super::reply::Planned;
@@ -50,7 +51,15 @@ impl Service {
         jobs: UnboundedSender<Job>,
         counters: Arc<Counters>,
     ) -> Self {
-        Self { profile, brain, faults, seed, requests: AtomicU64::new(0), jobs, counters }
+        Self {
+            profile,
+            brain,
+            faults,
+            seed,
+            requests: AtomicU64::new(0),
+            jobs,
+            counters,
+        }
     }
 
     /// Answers one request; every failure is an answer too.
@@ -61,17 +70,26 @@ impl Service {
             "/v1/chat/completions" if request.method() == Method::POST => {
                 self.generate(request, Dialect::OpenAi).await
             }
-            "/v1/messages" if request.method() == Method::POST => self.generate(request, Dialect::Anthropic).await,
-            "/v1/messages/count_tokens" if request.method() == Method::POST => self.count_tokens(request).await,
+            "/v1/messages" if request.method() == Method::POST => {
+                self.generate(request, Dialect::Anthropic).await
+            }
+            "/v1/messages/count_tokens" if request.method() == Method::POST => {
+                self.count_tokens(request).await
+            }
             "/v1/models" if reads => json_response(StatusCode::OK, &self.models()),
             "/health" if reads => json_response(StatusCode::OK, &json!({"status": "ok"})),
             "/version" if reads => json_response(StatusCode::OK, &self.version()),
             "/metrics" if reads => text_response(self.metrics()),
             _ => match path.strip_prefix("/v1/models/") {
-                Some(name) if reads && name == self.profile.model => json_response(StatusCode::OK, &self.model()),
+                Some(name) if reads && name == self.profile.model => {
+                    json_response(StatusCode::OK, &self.model())
+                }
                 Some(name) if reads => {
                     let served = self.profile.model.clone();
-                    Dialect::OpenAi.error(&AskError::UnknownModel { asked: name.to_owned(), served })
+                    Dialect::OpenAi.error(&AskError::UnknownModel {
+                        asked: name.to_owned(),
+                        served,
+                    })
                 }
                 _ => not_found(request.method(), &path),
             },
@@ -103,16 +121,30 @@ impl Service {
         let prompt_tokens = tokens::count(&canonical);
         let context = self.profile.context;
         if prompt_tokens >= context {
-            return Err(AskError::TooLong { prompt_tokens, context });
+            return Err(AskError::TooLong {
+                prompt_tokens,
+                context,
+            });
         }
         let in_flight = self.counters.in_flight();
-        if self.faults.overload_above.is_some_and(|limit| in_flight >= limit) {
+        if self
+            .faults
+            .overload_above
+            .is_some_and(|limit| in_flight >= limit)
+        {
             return Err(AskError::Overloaded { in_flight });
         }
         let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
         let reply = self.brain.answer(&ask, dialect.call_prefix());
-        let limit = ask.max_tokens.unwrap_or(u64::MAX).min(context - prompt_tokens);
-        let id = format!("{}{:08x}{number:08x}", dialect.id_prefix(), self.seed & 0xffff_ffff);
+        let limit = ask
+            .max_tokens
+            .unwrap_or(u64::MAX)
+            .min(context - prompt_tokens);
+        let id = format!(
+            "{}{:08x}{number:08x}",
+            dialect.id_prefix(),
+            self.seed & 0xffff_ffff
+        );
         let planned = Planned::new(id, self.profile.model.clone(), prompt_tokens, &reply, limit);
 
         let block = self.profile.timing.table().cache_block_tokens;
@@ -133,7 +165,10 @@ impl Service {
         // Counted here and not by the engine, so that two requests at once cannot both be under
         // the overload limit.
         self.counters.waiting.fetch_add(1, Ordering::Relaxed);
-        self.jobs.send(job).map_err(|_| AskError::Stopping)?;
+        if self.jobs.send(job).is_err() {
+            self.counters.waiting.fetch_sub(1, Ordering::Relaxed);
+            return Err(AskError::Stopping);
+        }
         Ok((ask, planned, heard))
     }
 
@@ -142,21 +177,34 @@ impl Service {
         if ask.model == *served {
             return Ok(());
         }
-        Err(AskError::UnknownModel { asked: ask.model.clone(), served: served.clone() })
+        Err(AskError::UnknownModel {
+            asked: ask.model.clone(),
+            served: served.clone(),
+        })
     }
 
     /// A whole answer at once.
-    async fn whole(&self, dialect: Dialect, planned: &Planned, mut events: UnboundedReceiver<Event>) -> Response<Body> {
+    async fn whole(
+        &self,
+        dialect: Dialect,
+        planned: &Planned,
+        mut events: UnboundedReceiver<Event>,
+    ) -> Response<Body> {
         let mut cached = 0;
         while let Some(event) = events.recv().await {
             match event {
                 Event::Admitted { cached_tokens } => cached = cached_tokens,
                 Event::Token => {}
-                Event::Finished => return json_response(StatusCode::OK, &dialect.whole(planned, cached)),
+                Event::Finished => {
+                    return json_response(StatusCode::OK, &dialect.whole(planned, cached));
+                }
                 Event::Broken(_) => break,
             }
         }
-        let body = dialect.error_body("api_error", "the simulated server broke off this answer, as configured");
+        let body = dialect.error_body(
+            "api_error",
+            "the simulated server broke off this answer, as configured",
+        );
         json_response(StatusCode::INTERNAL_SERVER_ERROR, &body)
     }
 
@@ -197,12 +245,42 @@ impl Service {
         let model = &self.profile.model;
         let mut out = String::new();
         for (name, kind, help, value) in [
-            ("num_requests_running", "gauge", "Requests that hold a slot.", &counters.running),
-            ("num_requests_waiting", "gauge", "Requests in line.", &counters.waiting),
-            ("prompt_tokens_total", "counter", "Prompt tokens, cached ones included.", &counters.prompt_tokens),
-            ("generation_tokens_total", "counter", "Generated tokens.", &counters.generation_tokens),
-            ("prefix_cache_queries_total", "counter", "Prompt tokens looked up.", &counters.cache_queries),
-            ("prefix_cache_hits_total", "counter", "Prompt tokens found in the cache.", &counters.cache_hits),
+            (
+                "num_requests_running",
+                "gauge",
+                "Requests that hold a slot.",
+                &counters.running,
+            ),
+            (
+                "num_requests_waiting",
+                "gauge",
+                "Requests in line.",
+                &counters.waiting,
+            ),
+            (
+                "prompt_tokens_total",
+                "counter",
+                "Prompt tokens, cached ones included.",
+                &counters.prompt_tokens,
+            ),
+            (
+                "generation_tokens_total",
+                "counter",
+                "Generated tokens.",
+                &counters.generation_tokens,
+            ),
+            (
+                "prefix_cache_queries_total",
+                "counter",
+                "Prompt tokens looked up.",
+                &counters.cache_queries,
+            ),
+            (
+                "prefix_cache_hits_total",
+                "counter",
+                "Prompt tokens found in the cache.",
+                &counters.cache_hits,
+            ),
         ] {
             let value = value.load(Ordering::Relaxed);
             // Writing to a String cannot fail.
@@ -233,7 +311,10 @@ impl Dialect {
             Self::OpenAi => openai::error(error),
             Self::Anthropic => anthropic::error(error),
         };
-        json_response(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), &body)
+        json_response(
+            StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            &body,
+        )
     }
 
     fn error_body(self, kind: &str, message: &str) -> Value {
@@ -259,19 +340,27 @@ impl Dialect {
 }
 
 async fn read_json(request: Request<Incoming>) -> Result<Value, AskError> {
-    let body = Limited::new(request.into_body(), BODY_LIMIT_BYTES).collect().await.map_err(|error| {
-        if error.is::<http_body_util::LengthLimitError>() {
-            AskError::BodyTooLarge { limit_bytes: BODY_LIMIT_BYTES }
-        } else {
-            AskError::NotJson(format!("the body ended early: {error}"))
-        }
-    })?;
+    let body = Limited::new(request.into_body(), BODY_LIMIT_BYTES)
+        .collect()
+        .await
+        .map_err(|error| {
+            if error.is::<http_body_util::LengthLimitError>() {
+                AskError::BodyTooLarge {
+                    limit_bytes: BODY_LIMIT_BYTES,
+                }
+            } else {
+                AskError::NotJson(format!("the body ended early: {error}"))
+            }
+        })?;
     serde_json::from_slice(&body.to_bytes()).map_err(|error| AskError::NotJson(error.to_string()))
 }
 
 fn not_found(method: &Method, path: &str) -> Response<Body> {
     let message = format!("this server has no {method} {path}");
-    json_response(StatusCode::NOT_FOUND, &openai::error_body("not_found_error", &message, None, None))
+    json_response(
+        StatusCode::NOT_FOUND,
+        &openai::error_body("not_found_error", &message, None, None),
+    )
 }
 
 fn json_response(status: StatusCode, body: &Value) -> Response<Body> {
@@ -283,14 +372,22 @@ fn text_response(text: String) -> Response<Body> {
 }
 
 fn full(text: String) -> Body {
-    Full::new(Bytes::from(text)).map_err(|never| match never {}).boxed_unsync()
+    Full::new(Bytes::from(text))
+        .map_err(|never| match never {})
+        .boxed_unsync()
 }
 
 fn response(status: StatusCode, content_type: &'static str, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(hyper::header::CONTENT_TYPE, hyper::header::HeaderValue::from_static(content_type));
-    headers.insert(hyper::header::CACHE_CONTROL, hyper::header::HeaderValue::from_static("no-store"));
+    headers.insert(
+        hyper::header::CONTENT_TYPE,
+        hyper::header::HeaderValue::from_static(content_type),
+    );
+    headers.insert(
+        hyper::header::CACHE_CONTROL,
+        hyper::header::HeaderValue::from_static("no-store"),
+    );
     response
 }

@@ -10,34 +10,71 @@ pub const KEEP_ALIVE: &str = ": keep-alive\n\n";
 
 /// Reads a request.
 pub fn parse(body: &Value) -> Result<Ask, AskError> {
-    let model = body["model"].as_str().ok_or_else(|| AskError::field("model", "field required"))?;
-    let limit = ["max_completion_tokens", "max_tokens"].iter().find_map(|key| body.get(*key).filter(|v| !v.is_null()));
+    let model = body["model"]
+        .as_str()
+        .ok_or_else(|| AskError::field("model", "field required"))?;
+    let limit = ["max_completion_tokens", "max_tokens"]
+        .iter()
+        .find_map(|key| body.get(*key).filter(|v| !v.is_null()));
     let max_tokens = match limit.map(|v| v.as_u64().filter(|n| *n > 0)) {
-        Some(None) => return Err(AskError::field("max_tokens", "must be a whole number above 0")),
+        Some(None) => {
+            return Err(AskError::field(
+                "max_tokens",
+                "must be a whole number above 0",
+            ));
+        }
         known => known.flatten(),
     };
-    let list = body.get("messages").ok_or_else(|| AskError::field("messages", "field required"))?;
-    let list = list.as_array().ok_or_else(|| AskError::field("messages", "must be a list"))?;
+    let list = body
+        .get("messages")
+        .ok_or_else(|| AskError::field("messages", "field required"))?;
+    let list = list
+        .as_array()
+        .ok_or_else(|| AskError::field("messages", "must be a list"))?;
     if list.is_empty() {
-        return Err(AskError::field("messages", "at least one message is required"));
+        return Err(AskError::field(
+            "messages",
+            "at least one message is required",
+        ));
     }
-    let mut messages = list.iter().enumerate().map(|(n, m)| message(n, m)).collect::<Result<Vec<_>, _>>()?;
+    let mut messages = list
+        .iter()
+        .enumerate()
+        .map(|(n, m)| message(n, m))
+        .collect::<Result<Vec<_>, _>>()?;
     // Leading instructions stand before the tools, as chat templates put them.
-    let leading = messages.iter().take_while(|m| m.speaker == Speaker::System).count();
+    let leading = messages
+        .iter()
+        .take_while(|m| m.speaker == Speaker::System)
+        .count();
     let system: Vec<String> = messages
         .drain(..leading)
         .flat_map(|m| m.parts)
-        .filter_map(|part| if let Part::Text(text) = part { Some(text) } else { None })
+        .filter_map(|part| {
+            if let Part::Text(text) = part {
+                Some(text)
+            } else {
+                None
+            }
+        })
         .collect();
     Ok(Ask {
         model: model.to_owned(),
         stream: body["stream"].as_bool().unwrap_or(false),
         max_tokens,
         system: system.join("\n"),
-        tools: body["tools"].as_array().into_iter().flatten().filter_map(tool).collect(),
+        tools: body["tools"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(tool)
+            .collect(),
         messages,
         answer_schema: body.pointer("/response_format/json_schema/schema").cloned(),
-        include_usage: body.pointer("/stream_options/include_usage").and_then(Value::as_bool).unwrap_or(false),
+        include_usage: body
+            .pointer("/stream_options/include_usage")
+            .and_then(Value::as_bool)
+            .unwrap_or(false),
     })
 }
 
@@ -45,7 +82,10 @@ fn tool(tool: &Value) -> Option<ToolOffer> {
     let function = tool.get("function")?;
     Some(ToolOffer {
         name: function["name"].as_str()?.to_owned(),
-        description: function["description"].as_str().unwrap_or_default().to_owned(),
+        description: function["description"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned(),
         schema: function["parameters"].clone(),
         deferred: false,
     })
@@ -58,29 +98,64 @@ fn message(n: usize, message: &Value) -> Result<Message, AskError> {
         Some("system" | "developer") => Speaker::System,
         Some("tool" | "function") => Speaker::Tool,
         Some(other) => {
-            return Err(AskError::field(format!("messages[{n}].role"), format!("unknown role '{other}'")));
+            return Err(AskError::field(
+                format!("messages[{n}].role"),
+                format!("unknown role '{other}'"),
+            ));
         }
-        None => return Err(AskError::field(format!("messages[{n}].role"), "field required")),
+        None => {
+            return Err(AskError::field(
+                format!("messages[{n}].role"),
+                "field required",
+            ));
+        }
     };
     let content = &message["content"];
     if !matches!(content, Value::String(_) | Value::Array(_) | Value::Null) {
-        return Err(AskError::field(format!("messages[{n}].content"), "must be text or a list of parts"));
+        return Err(AskError::field(
+            format!("messages[{n}].content"),
+            "must be text or a list of parts",
+        ));
     }
     if speaker == Speaker::Tool {
-        let call = message["tool_call_id"].as_str().unwrap_or_default().to_owned();
+        let call = message["tool_call_id"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         let texts: Vec<String> = content_parts(content)
             .into_iter()
-            .filter_map(|part| if let Part::Text(text) = part { Some(text) } else { None })
+            .filter_map(|part| {
+                if let Part::Text(text) = part {
+                    Some(text)
+                } else {
+                    None
+                }
+            })
             .collect();
-        let result = ToolResult { call, text: texts.join("\n"), is_error: None };
-        return Ok(Message { speaker, parts: vec![Part::Result(result)] });
+        let result = ToolResult {
+            call,
+            text: texts.join("\n"),
+            is_error: None,
+        };
+        return Ok(Message {
+            speaker,
+            parts: vec![Part::Result(result)],
+        });
     }
     let mut parts = content_parts(content);
     for call in message["tool_calls"].as_array().into_iter().flatten() {
         parts.push(Part::Call(ToolCall {
             id: call["id"].as_str().unwrap_or_default().to_owned(),
-            name: call.pointer("/function/name").and_then(Value::as_str).unwrap_or_default().to_owned(),
-            arguments: call.pointer("/function/arguments").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            name: call
+                .pointer("/function/name")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned(),
+            arguments: call
+                .pointer("/function/arguments")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned(),
         }));
     }
     Ok(Message { speaker, parts })
@@ -157,7 +232,12 @@ fn bare_chunk(planned: &Planned, choices: &Value) -> Value {
 
 /// The role chunk.
 pub fn stream_start(planned: &Planned, out: &mut String) {
-    chunk(planned, &json!({"role": "assistant", "content": ""}), None, out);
+    chunk(
+        planned,
+        &json!({"role": "assistant", "content": ""}),
+        None,
+        out,
+    );
 }
 
 /// A chunk with one token.
@@ -165,11 +245,17 @@ pub fn stream_piece(planned: &Planned, piece: &Piece, out: &mut String) {
     let delta = match piece {
         Piece::Text(text) => json!({"content": text}),
         Piece::CallStart => {
-            let (id, name) = planned.call.as_ref().map(|call| (&call.id, &call.name)).unzip();
+            let (id, name) = planned
+                .call
+                .as_ref()
+                .map(|call| (&call.id, &call.name))
+                .unzip();
             let function = json!({"name": name, "arguments": ""});
             json!({"tool_calls": [{"index": 0, "id": id, "type": "function", "function": function}]})
         }
-        Piece::Arguments(text) => json!({"tool_calls": [{"index": 0, "function": {"arguments": text}}]}),
+        Piece::Arguments(text) => {
+            json!({"tool_calls": [{"index": 0, "function": {"arguments": text}}]})
+        }
     };
     chunk(planned, &delta, None, out);
 }
@@ -199,11 +285,24 @@ pub fn error_body(kind: &str, message: &str, param: Option<&str>, code: Option<&
 pub fn error(error: &AskError) -> (u16, Value) {
     let (kind, param, code) = match error {
         AskError::Field { field, .. } => ("invalid_request_error", Some(field.as_str()), None),
-        AskError::UnknownModel { .. } => ("invalid_request_error", Some("model"), Some("model_not_found")),
-        AskError::TooLong { .. } => ("invalid_request_error", Some("messages"), Some("context_length_exceeded")),
+        AskError::UnknownModel { .. } => (
+            "invalid_request_error",
+            Some("model"),
+            Some("model_not_found"),
+        ),
+        AskError::TooLong { .. } => (
+            "invalid_request_error",
+            Some("messages"),
+            Some("context_length_exceeded"),
+        ),
         AskError::Overloaded { .. } => ("overloaded_error", None, Some("overloaded")),
         AskError::Stopping => ("server_error", None, Some("shutting_down")),
-        AskError::NotJson(_) | AskError::BodyTooLarge { .. } => ("invalid_request_error", None, None),
+        AskError::NotJson(_) | AskError::BodyTooLarge { .. } => {
+            ("invalid_request_error", None, None)
+        }
     };
-    (error.status(), error_body(kind, &error.to_string(), param, code))
+    (
+        error.status(),
+        error_body(kind, &error.to_string(), param, code),
+    )
 }

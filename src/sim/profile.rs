@@ -90,7 +90,12 @@ impl SimProfile {
         table: &SimTable,
     ) -> Result<Self, ProfileError> {
         let timing = Timing::try_from(table)?;
-        Ok(Self { name: name.into(), model: model.into(), context, timing })
+        Ok(Self {
+            name: name.into(),
+            model: model.into(),
+            context,
+            timing,
+        })
     }
 }
 
@@ -98,8 +103,21 @@ impl SimProfile {
 #[derive(Clone, Debug)]
 pub struct Timing(SimTable);
 
-fn check(ok: bool, field: &'static str, value: impl ToString, rule: &'static str) -> Result<(), ProfileError> {
-    if ok { Ok(()) } else { Err(ProfileError { field, value: value.to_string(), rule }) }
+fn check(
+    ok: bool,
+    field: &'static str,
+    value: impl ToString,
+    rule: &'static str,
+) -> Result<(), ProfileError> {
+    if ok {
+        Ok(())
+    } else {
+        Err(ProfileError {
+            field,
+            value: value.to_string(),
+            rule,
+        })
+    }
 }
 
 /// Written so that a NaN fails.
@@ -111,28 +129,86 @@ impl TryFrom<&SimTable> for Timing {
     type Error = ProfileError;
 
     fn try_from(table: &SimTable) -> Result<Self, ProfileError> {
-        check(table.max_concurrent > 0, "max_concurrent", table.max_concurrent, "at least one sequence must run")?;
+        check(
+            table.max_concurrent > 0,
+            "max_concurrent",
+            table.max_concurrent,
+            "at least one sequence must run",
+        )?;
         let linear = table.prefill_s_per_token;
-        check(linear > 0.0 && linear.is_finite(), "prefill_s_per_token", linear, "it must be above 0")?;
+        check(
+            linear > 0.0 && linear.is_finite(),
+            "prefill_s_per_token",
+            linear,
+            "it must be above 0",
+        )?;
         let squared = table.prefill_s_per_token_squared;
-        check(not_negative(squared), "prefill_s_per_token_squared", squared, "it must not be negative")?;
+        check(
+            not_negative(squared),
+            "prefill_s_per_token_squared",
+            squared,
+            "it must not be negative",
+        )?;
         let chunk = table.prefill_chunk_tokens;
-        check(chunk > 0, "prefill_chunk_tokens", chunk, "it must be above 0")?;
+        check(
+            chunk > 0,
+            "prefill_chunk_tokens",
+            chunk,
+            "it must be above 0",
+        )?;
         let overhead = table.request_overhead_ms;
-        check(not_negative(overhead), "request_overhead_ms", overhead, "it must not be negative")?;
+        check(
+            not_negative(overhead),
+            "request_overhead_ms",
+            overhead,
+            "it must not be negative",
+        )?;
         let block = table.cache_block_tokens;
         check(block > 0, "cache_block_tokens", block, "it must be above 0")?;
-        check((0.0..=0.5).contains(&table.noise), "noise", table.noise, "it must be between 0 and 0.5")?;
-        check(!table.decode.is_empty(), "decode", "empty", "it needs at least the point of batch 1")?;
-        let mut before = DecodePoint { batch: 0, step_ms: 0.0 };
+        check(
+            (0.0..=0.5).contains(&table.noise),
+            "noise",
+            table.noise,
+            "it must be between 0 and 0.5",
+        )?;
+        check(
+            !table.decode.is_empty(),
+            "decode",
+            "empty",
+            "it needs at least the point of batch 1",
+        )?;
+        let mut before = DecodePoint {
+            batch: 0,
+            step_ms: 0.0,
+        };
         for point in &table.decode {
-            check(point.batch > before.batch, "decode.batch", point.batch, "batches must ascend from 1")?;
+            check(
+                point.batch > before.batch,
+                "decode.batch",
+                point.batch,
+                "batches must ascend from 1",
+            )?;
             let step = point.step_ms;
-            check(step > 0.0 && step.is_finite(), "decode.step_ms", step, "it must be above 0")?;
-            check(step >= before.step_ms, "decode.step_ms", step, "a larger batch cannot have a shorter step")?;
+            check(
+                step > 0.0 && step.is_finite(),
+                "decode.step_ms",
+                step,
+                "it must be above 0",
+            )?;
+            check(
+                step >= before.step_ms,
+                "decode.step_ms",
+                step,
+                "a larger batch cannot have a shorter step",
+            )?;
             before = *point;
         }
-        check(table.decode[0].batch == 1, "decode.batch", table.decode[0].batch, "the first point must be batch 1")?;
+        check(
+            table.decode[0].batch == 1,
+            "decode.batch",
+            table.decode[0].batch,
+            "the first point must be batch 1",
+        )?;
         Ok(Self(table.clone()))
     }
 }
@@ -145,7 +221,10 @@ impl Timing {
 
     /// Time to prefill the tokens from `from` to `to` of a prompt.
     pub fn prefill(&self, from: u64, to: u64) -> Duration {
-        #[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^53")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "token counts are far below 2^53"
+        )]
         let (p, q) = (from as f64, to.max(from) as f64);
         let linear = self.0.prefill_s_per_token * (q - p);
         let squared = self.0.prefill_s_per_token_squared * (q * q - p * p);
@@ -160,11 +239,21 @@ impl Timing {
             (Some(point), 0) => (*point, *point),
             (Some(point), _) => (table[after - 1], *point),
             // Beyond the table: along the last two points, or the origin when there is one.
-            (None, 1) => (DecodePoint { batch: 0, step_ms: table[0].step_ms }, table[0]),
+            (None, 1) => (
+                DecodePoint {
+                    batch: 0,
+                    step_ms: table[0].step_ms,
+                },
+                table[0],
+            ),
             (None, _) => (table[after - 2], table[after - 1]),
         };
         let width = f64::from(high.batch) - f64::from(low.batch);
-        let slope = if width > 0.0 { (high.step_ms - low.step_ms) / width } else { 0.0 };
+        let slope = if width > 0.0 {
+            (high.step_ms - low.step_ms) / width
+        } else {
+            0.0
+        };
         let step_ms = low.step_ms + slope * (f64::from(batch) - f64::from(low.batch));
         Duration::from_secs_f64(step_ms / 1e3)
     }
@@ -176,7 +265,8 @@ impl Timing {
 
     /// Size of the prefix cache in blocks.
     pub fn cache_blocks(&self) -> usize {
-        usize::try_from(self.0.cache_tokens / u64::from(self.0.cache_block_tokens)).unwrap_or(usize::MAX)
+        usize::try_from(self.0.cache_tokens / u64::from(self.0.cache_block_tokens))
+            .unwrap_or(usize::MAX)
     }
 }
 
@@ -197,14 +287,20 @@ mod tests {
     fn decode_steps_are_interpolated_between_points_and_extrapolated_beyond() {
         let timing = Timing::try_from(&table()).unwrap();
         let step = |n| timing.decode_step(n).as_micros();
-        assert_eq!([step(1), step(2), step(3), step(4), step(6)], [10_000, 16_000, 23_000, 30_000, 44_000]);
+        assert_eq!(
+            [step(1), step(2), step(3), step(4), step(6)],
+            [10_000, 16_000, 23_000, 30_000, 44_000]
+        );
     }
 
     #[test]
     fn a_table_of_one_point_batches_for_free() {
         let mut table = table();
         table.decode.truncate(1);
-        assert_eq!(Timing::try_from(&table).unwrap().decode_step(8).as_millis(), 10);
+        assert_eq!(
+            Timing::try_from(&table).unwrap().decode_step(8).as_millis(),
+            10
+        );
     }
 
     #[test]
@@ -218,7 +314,10 @@ mod tests {
     #[test]
     fn values_that_cannot_be_are_refused_with_field_and_rule() {
         for (spoil, field) in [
-            ((|t| t.max_concurrent = 0) as fn(&mut SimTable), "max_concurrent"),
+            (
+                (|t| t.max_concurrent = 0) as fn(&mut SimTable),
+                "max_concurrent",
+            ),
             (|t| t.prefill_s_per_token = 0.0, "prefill_s_per_token"),
             (|t| t.prefill_s_per_token = f64::NAN, "prefill_s_per_token"),
             (|t| t.noise = 0.9, "noise"),
@@ -235,6 +334,11 @@ mod tests {
 
     #[test]
     fn an_unknown_field_is_refused() {
-        assert!(toml::from_str::<SimTable>("max_concurent = 1").unwrap_err().to_string().contains("max_concurent"));
+        assert!(
+            toml::from_str::<SimTable>("max_concurent = 1")
+                .unwrap_err()
+                .to_string()
+                .contains("max_concurent")
+        );
     }
 }

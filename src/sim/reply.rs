@@ -37,15 +37,25 @@ pub enum Stop {
 impl Reply {
     /// An answer of text only.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { text: text.into(), call: None }
+        Self {
+            text: text.into(),
+            call: None,
+        }
     }
 
     /// The tokens of the answer in order; never none.
     pub fn pieces(&self) -> Vec<Piece> {
-        let mut pieces: Vec<Piece> = tokens::pieces(&self.text).into_iter().map(Piece::Text).collect();
+        let mut pieces: Vec<Piece> = tokens::pieces(&self.text)
+            .into_iter()
+            .map(Piece::Text)
+            .collect();
         if let Some(call) = &self.call {
             pieces.push(Piece::CallStart);
-            pieces.extend(tokens::pieces(&call.arguments).into_iter().map(Piece::Arguments));
+            pieces.extend(
+                tokens::pieces(&call.arguments)
+                    .into_iter()
+                    .map(Piece::Arguments),
+            );
         }
         if pieces.is_empty() {
             // An answer without a token has no first token; real models say at least something.
@@ -61,7 +71,10 @@ impl Reply {
             parts.push(Part::Text(self.text.clone()));
         }
         parts.extend(self.call.clone().map(Part::Call));
-        Message { speaker: Speaker::Assistant, parts }
+        Message {
+            speaker: Speaker::Assistant,
+            parts,
+        }
     }
 }
 
@@ -86,24 +99,59 @@ impl Planned {
     /// Cuts `reply` to `limit` tokens.
     pub fn new(id: String, model: String, prompt_tokens: u64, reply: &Reply, limit: u64) -> Self {
         let mut pieces = reply.pieces();
-        let natural = if reply.call.is_some() { Stop::ToolUse } else { Stop::EndTurn };
+        let natural = if reply.call.is_some() {
+            Stop::ToolUse
+        } else {
+            Stop::EndTurn
+        };
         let limit = usize::try_from(limit.max(1)).unwrap_or(usize::MAX);
-        let stop = if pieces.len() > limit { Stop::Length } else { natural };
+        let stop = if pieces.len() > limit {
+            Stop::Length
+        } else {
+            natural
+        };
         pieces.truncate(limit);
-        Self { id, model, prompt_tokens, call: reply.call.clone(), pieces, stop }
+        Self {
+            id,
+            model,
+            prompt_tokens,
+            call: reply.call.clone(),
+            pieces,
+            stop,
+        }
     }
 
     /// The text that is sent, after the cut.
     pub fn sent_text(&self) -> String {
-        self.pieces.iter().filter_map(|p| if let Piece::Text(t) = p { Some(t.as_str()) } else { None }).collect()
+        self.pieces
+            .iter()
+            .filter_map(|p| {
+                if let Piece::Text(t) = p {
+                    Some(t.as_str())
+                } else {
+                    None
+                }
+            })
+            .collect()
     }
 
     /// The tool call that is sent, with its arguments after the cut.
     pub fn sent_call(&self) -> Option<ToolCall> {
-        let call = self.call.as_ref().filter(|_| self.pieces.contains(&Piece::CallStart))?;
-        let arguments =
-            self.pieces.iter().filter_map(|p| if let Piece::Arguments(t) = p { Some(t.as_str()) } else { None });
-        Some(ToolCall { arguments: arguments.collect(), ..call.clone() })
+        let call = self
+            .call
+            .as_ref()
+            .filter(|_| self.pieces.contains(&Piece::CallStart))?;
+        let arguments = self.pieces.iter().filter_map(|p| {
+            if let Piece::Arguments(t) = p {
+                Some(t.as_str())
+            } else {
+                None
+            }
+        });
+        Some(ToolCall {
+            arguments: arguments.collect(),
+            ..call.clone()
+        })
     }
 }
 

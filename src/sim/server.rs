@@ -11,7 +11,8 @@ use hyper_util::rt::TokioIo;
 use tokio::sync::{mpsc, oneshot};
 
 use super::brain::Brain;
-use super::engine::{Counters, Engine};
+use super::counters::Counters;
+use super::engine::Engine;
 use super::faults::Faults;
 use super::http::Service;
 use super::profile::SimProfile;
@@ -67,7 +68,9 @@ pub enum SimError {
     #[error("speed is {0}, but it must be a number above 0")]
     Speed(f64),
     /// A script with an empty prompt, which every request would contain.
-    #[error("the walkthrough '{0}' has an empty prompt and could not be told from any other; give it one")]
+    #[error(
+        "the walkthrough '{0}' has an empty prompt and could not be told from any other; give it one"
+    )]
     EmptyPrompt(String),
     /// The log cannot be created.
     #[error("the simulated server's log {path} cannot be created: {source}")]
@@ -105,7 +108,11 @@ impl Sim {
         if !(speed > 0.0 && speed.is_finite()) {
             return Err(SimError::Speed(speed));
         }
-        if let Some(script) = config.scripts.iter().find(|script| super::brain::is_empty_prompt(&script.prompt)) {
+        if let Some(script) = config
+            .scripts
+            .iter()
+            .find(|script| super::brain::is_empty_prompt(&script.prompt))
+        {
             return Err(SimError::EmptyPrompt(script.name.clone()));
         }
         let address = config.listen;
@@ -121,9 +128,17 @@ impl Sim {
             source,
         })?;
         let profile = config.profile.name.clone();
-        log.write(&Truth::Start { schema: SCHEMA.to_owned(), profile, speed, at: Stamp::now() });
+        log.write(&Truth::Start {
+            schema: SCHEMA.to_owned(),
+            profile,
+            speed,
+            at: Stamp::now(),
+        });
 
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(SimError::Thread)?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(SimError::Thread)?;
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new()
             .name("flashrig-sim".to_owned())
@@ -138,7 +153,11 @@ impl Sim {
                 // Dropping the runtime ends every connection and the engine.
             })
             .map_err(SimError::Thread)?;
-        Ok(SimHandle { addr, stop: Some(stop), thread: Some(thread) })
+        Ok(SimHandle {
+            addr,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
     }
 }
 
@@ -187,9 +206,26 @@ async fn serve(listener: TcpListener, config: SimConfig, log: TruthLog) {
     let (jobs, inbox) = mpsc::unbounded_channel();
     let counters = Arc::new(Counters::default());
     let timing = config.profile.timing.clone();
-    tokio::spawn(Engine::new(timing, config.speed, config.seed, inbox, Arc::clone(&counters), log).run());
+    tokio::spawn(
+        Engine::new(
+            timing,
+            config.speed,
+            config.seed,
+            inbox,
+            Arc::clone(&counters),
+            log,
+        )
+        .run(),
+    );
     let brain = Brain::new(&config.scripts);
-    let service = Arc::new(Service::new(config.profile, brain, config.faults, config.seed, jobs, counters));
+    let service = Arc::new(Service::new(
+        config.profile,
+        brain,
+        config.faults,
+        config.seed,
+        jobs,
+        counters,
+    ));
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -209,7 +245,8 @@ async fn serve(listener: TcpListener, config: SimConfig, log: TruthLog) {
                 let service = Arc::clone(&service);
                 async move { service.answer(request).await }
             });
-            let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer);
+            let connection = hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), answer);
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection to the simulated server ended early");
             }

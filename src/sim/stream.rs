@@ -58,7 +58,12 @@ pub struct SseBody {
 
 impl SseBody {
     /// The body of `planned`, sent as `events` say.
-    pub fn new(dialect: Dialect, planned: Planned, include_usage: bool, events: UnboundedReceiver<Event>) -> Self {
+    pub fn new(
+        dialect: Dialect,
+        planned: Planned,
+        include_usage: bool,
+        events: UnboundedReceiver<Event>,
+    ) -> Self {
         let mut keep_alive = interval_at(tokio::time::Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
         keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
@@ -83,7 +88,9 @@ impl SseBody {
             Event::Admitted { cached_tokens } => {
                 self.cached_tokens = cached_tokens;
                 match self.dialect {
-                    Dialect::Anthropic => anthropic::stream_start(&self.planned, cached_tokens, &mut out),
+                    Dialect::Anthropic => {
+                        anthropic::stream_start(&self.planned, cached_tokens, &mut out)
+                    }
                     Dialect::OpenAi => openai::stream_start(&self.planned, &mut out),
                 }
             }
@@ -131,7 +138,11 @@ impl SseBody {
         match self.dialect {
             Dialect::OpenAi => openai::stream_piece(&self.planned, piece, out),
             Dialect::Anthropic => {
-                let wanted = if matches!(piece, Piece::Text(_)) { Block::Text } else { Block::Call };
+                let wanted = if matches!(piece, Piece::Text(_)) {
+                    Block::Text
+                } else {
+                    Block::Call
+                };
                 if self.open != Some(wanted) {
                     self.close_block(out);
                     let call = self.planned.call.as_ref().filter(|_| wanted == Block::Call);
@@ -155,7 +166,10 @@ impl Body for SseBody {
     type Data = Bytes;
     type Error = Broken;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let this = self.get_mut();
         loop {
             if this.breaking {

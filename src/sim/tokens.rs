@@ -53,7 +53,11 @@ mod tests {
     fn pieces_join_to_the_text_and_keep_characters_whole() {
         let text = "naïve → 日本語 text";
         assert_eq!(pieces(text).concat(), text);
-        assert!(pieces(text).iter().all(|p| p.chars().count() <= ANSWER_CHARS));
+        assert!(
+            pieces(text)
+                .iter()
+                .all(|p| p.chars().count() <= ANSWER_CHARS)
+        );
         assert!(pieces("").is_empty());
     }
 
@@ -62,7 +66,11 @@ mod tests {
         let a = "x".repeat(1000);
         let b = format!("{}{}", "x".repeat(600), "y".repeat(400));
         let c = format!("n{}", "x".repeat(999));
-        let (a, b, c) = (block_chain(&a, 64), block_chain(&b, 64), block_chain(&c, 64));
+        let (a, b, c) = (
+            block_chain(&a, 64),
+            block_chain(&b, 64),
+            block_chain(&c, 64),
+        );
         assert_eq!(a.len(), 3);
         assert_eq!(a[..2], b[..2]);
         assert_ne!(a[2], b[2]);

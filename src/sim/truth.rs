@@ -101,7 +101,9 @@ pub(super) struct TruthLog(Option<BufWriter<File>>);
 
 impl TruthLog {
     pub(super) fn create(path: Option<&Path>) -> std::io::Result<Self> {
-        Ok(Self(path.map(File::create).transpose()?.map(BufWriter::new)))
+        Ok(Self(
+            path.map(File::create).transpose()?.map(BufWriter::new),
+        ))
     }
 
     /// Whether anybody will read it; spares the making of long lines.

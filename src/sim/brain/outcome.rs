@@ -30,7 +30,13 @@ const NEVER_RAN: &[&str] = &[
 ];
 
 /// Words by which agents say that a file was not read.
-const NOT_READ: &[&str] = &["no such file", "file not found", "does not exist", "enoent", "cannot read"];
+const NOT_READ: &[&str] = &[
+    "no such file",
+    "file not found",
+    "does not exist",
+    "enoent",
+    "cannot read",
+];
 
 /// Words by which agents say that a file was not changed.
 const NOT_CHANGED: &[&str] = &[
@@ -65,27 +71,45 @@ pub fn judge(action: &Action, means: Means, result: &ToolResult) -> Outcome {
     let marked = result.is_error == Some(true);
 
     if means == Means::Reread {
-        return if already_applied(&action.step, &result.text) { Outcome::Done } else { Outcome::Reread };
+        return if already_applied(&action.step, &result.text) {
+            Outcome::Done
+        } else {
+            Outcome::Reread
+        };
     }
     match &action.step {
         // A command that exits non-zero has run; a search without a match has searched.
         Step::Run { .. } | Step::Search { .. } => {
             let unmarked_error = result.is_error.is_none() && lower.starts_with("error");
-            if (marked || unmarked_error) && says(NEVER_RAN) { failed() } else { Outcome::Done }
+            if (marked || unmarked_error) && says(NEVER_RAN) {
+                failed()
+            } else {
+                Outcome::Done
+            }
         }
         Step::Read { .. } => {
             let short = result.text.len() <= ERROR_TEXT_CHARS;
             let unmarked = result.is_error.is_none() || means == Means::Shell;
             let looks_wrong = short && (lower.starts_with("error") || says(NOT_READ));
-            if marked || (unmarked && looks_wrong) { failed() } else { Outcome::Done }
+            if marked || (unmarked && looks_wrong) {
+                failed()
+            } else {
+                Outcome::Done
+            }
         }
         Step::Edit { .. } | Step::Write { .. } if means == Means::Shell => {
-            let confirmed = shell::confirmation(&action.step).is_some_and(|words| result.text.contains(&words));
+            let confirmed =
+                shell::confirmation(&action.step).is_some_and(|words| result.text.contains(&words));
             if confirmed { Outcome::Done } else { failed() }
         }
         Step::Edit { .. } | Step::Write { .. } => {
-            let unmarked_error = result.is_error.is_none() && (lower.starts_with("error") || says(NOT_CHANGED));
-            if marked || unmarked_error { failed() } else { Outcome::Done }
+            let unmarked_error =
+                result.is_error.is_none() && (lower.starts_with("error") || says(NOT_CHANGED));
+            if marked || unmarked_error {
+                failed()
+            } else {
+                Outcome::Done
+            }
         }
         Step::Say { .. } => Outcome::Done,
     }
@@ -94,7 +118,9 @@ pub fn judge(action: &Action, means: Means, result: &ToolResult) -> Outcome {
 /// Whether the file already reads as the edit would leave it: the edit was made before, and what
 /// told so was lost (a compacted conversation, an interrupted call).
 fn already_applied(step: &Step, shown: &str) -> bool {
-    let Step::Edit { old, new, .. } = step else { return false };
+    let Step::Edit { old, new, .. } = step else {
+        return false;
+    };
     if new.trim().len() < 3 {
         return false;
     }
@@ -104,23 +130,39 @@ fn already_applied(step: &Step, shown: &str) -> bool {
 
 /// The text of a file as a reading tool shows it, without the numbers before its lines.
 fn without_line_numbers(shown: &str) -> String {
-    let bare: Vec<&str> = shown.lines().map(|line| number_prefix(line).map_or(line, |end| &line[end..])).collect();
+    let bare: Vec<&str> = shown
+        .lines()
+        .map(|line| number_prefix(line).map_or(line, |end| &line[end..]))
+        .collect();
     bare.join("\n")
 }
 
 /// Length of a prefix such as `   12→`, `00012| `, `12: ` or `12<tab>`.
 fn number_prefix(line: &str) -> Option<usize> {
     let digits_at = line.len() - line.trim_start_matches(' ').len();
-    let digits = line[digits_at..].bytes().take_while(u8::is_ascii_digit).count();
+    let digits = line[digits_at..]
+        .bytes()
+        .take_while(u8::is_ascii_digit)
+        .count();
     let at = digits_at + digits;
     let rest = &line[at..];
-    let mark = ["→", "\t", "| ", ": ", "|", ":"].into_iter().find(|mark| rest.starts_with(mark))?;
+    let mark = ["→", "\t", "| ", ": ", "|", ":"]
+        .into_iter()
+        .find(|mark| rest.starts_with(mark))?;
     (digits > 0).then_some(at + mark.len())
 }
 
 fn shorten(line: &str) -> String {
-    let line = if line.is_empty() { "the tool gave no reason" } else { line };
-    line.chars().take(200).collect::<String>().trim_end_matches('.').to_owned()
+    let line = if line.is_empty() {
+        "the tool gave no reason"
+    } else {
+        line
+    };
+    line.chars()
+        .take(200)
+        .collect::<String>()
+        .trim_end_matches('.')
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -129,7 +171,12 @@ mod tests {
 
     #[test]
     fn numbers_before_lines_are_taken_off_in_every_manner_of_showing_them() {
-        for shown in ["     1→fn a() {\n     2→}", "00001| fn a() {\n00002| }", "1: fn a() {\n2: }", "1\tfn a() {\n2\t}"] {
+        for shown in [
+            "     1→fn a() {\n     2→}",
+            "00001| fn a() {\n00002| }",
+            "1: fn a() {\n2: }",
+            "1\tfn a() {\n2\t}",
+        ] {
             assert_eq!(without_line_numbers(shown), "fn a() {\n}");
         }
         assert_eq!(without_line_numbers("fn a() {\n}"), "fn a() {\n}");

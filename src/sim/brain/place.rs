@@ -35,7 +35,10 @@ impl Place {
             Means::Shell => 's',
             Means::Reread => 'r',
         };
-        format!("{prefix}{MARK}{:04x}s{:03}a{}{means}t{turn:03}", self.script, self.step, self.attempt)
+        format!(
+            "{prefix}{MARK}{:04x}s{:03}a{}{means}t{turn:03}",
+            self.script, self.step, self.attempt
+        )
     }
 
     /// Reads an id back; `None` when it is not one of ours.
@@ -67,18 +70,35 @@ mod tests {
     #[test]
     fn an_id_reads_back_as_the_place_it_was_made_of() {
         for means in [Means::Tool, Means::Shell, Means::Reread] {
-            let place = Place { script: 0xfa0f, step: 12, attempt: 3, means };
+            let place = Place {
+                script: 0xfa0f,
+                step: 12,
+                attempt: 3,
+                means,
+            };
             for prefix in ["toolu_", "call_", ""] {
                 let id = place.id(prefix, 41);
                 assert_eq!(Place::parse(&id), Some(place), "{id}");
-                assert!(id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'), "{id}");
+                assert!(
+                    id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'),
+                    "{id}"
+                );
             }
         }
     }
 
     #[test]
     fn ids_of_others_are_no_places() {
-        for id in ["", "fr", "toolu_01AbFrx", "call_fr12", "fr0000s", "fr0000s1a1", "fr0000s1a1xt1", "fré00s1a1mt1"] {
+        for id in [
+            "",
+            "fr",
+            "toolu_01AbFrx",
+            "call_fr12",
+            "fr0000s",
+            "fr0000s1a1",
+            "fr0000s1a1xt1",
+            "fré00s1a1mt1",
+        ] {
             assert_eq!(Place::parse(id), None, "{id}");
         }
     }

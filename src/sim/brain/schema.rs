@@ -8,11 +8,19 @@ pub fn fill(schema: &Value, text: &str) -> Value {
     if let Some(fixed) = schema.get("const").or_else(|| schema.get("default")) {
         return fixed.clone();
     }
-    if let Some(first) = schema.get("enum").and_then(Value::as_array).and_then(|values| values.first()) {
+    if let Some(first) = schema
+        .get("enum")
+        .and_then(Value::as_array)
+        .and_then(|values| values.first())
+    {
         return first.clone();
     }
     for key in ["anyOf", "oneOf"] {
-        if let Some(first) = schema.get(key).and_then(Value::as_array).and_then(|choices| choices.first()) {
+        if let Some(first) = schema
+            .get(key)
+            .and_then(Value::as_array)
+            .and_then(|choices| choices.first())
+        {
             return fill(first, text);
         }
     }
@@ -28,9 +36,17 @@ pub fn fill(schema: &Value, text: &str) -> Value {
         Some("null") => Value::Null,
         Some("object") => {
             let mut object = Map::new();
-            for name in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
+            for name in schema
+                .get("required")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+            {
                 if let Some(name) = name.as_str() {
-                    let property = schema.get("properties").and_then(|p| p.get(name)).unwrap_or(&Value::Null);
+                    let property = schema
+                        .get("properties")
+                        .and_then(|p| p.get(name))
+                        .unwrap_or(&Value::Null);
                     object.insert(name.to_owned(), fill(property, text));
                 }
             }
@@ -50,6 +66,9 @@ mod tests {
             "title": {"type": "string"}, "ok": {"type": "boolean"}, "n": {"type": "integer", "minimum": 3},
             "kind": {"enum": ["a", "b"]}, "optional": {"type": "string"},
         }});
-        assert_eq!(fill(&schema, "t"), json!({"title": "t", "ok": false, "n": 3, "kind": "a"}));
+        assert_eq!(
+            fill(&schema, "t"),
+            json!({"title": "t", "ok": false, "n": 3, "kind": "a"})
+        );
     }
 }

@@ -43,14 +43,27 @@ impl Plan {
                 | Step::Write { say, .. }
                 | Step::Run { say, .. } => {
                     said.extend(say.as_deref());
-                    actions.push(Action { say: std::mem::take(&mut said).join("\n\n"), step: step.clone() });
+                    actions.push(Action {
+                        say: std::mem::take(&mut said).join("\n\n"),
+                        step: step.clone(),
+                    });
                 }
             }
         }
-        let closing = if said.is_empty() { "Done.".to_owned() } else { said.join("\n\n") };
+        let closing = if said.is_empty() {
+            "Done.".to_owned()
+        } else {
+            said.join("\n\n")
+        };
         let prompt = normalise(&script.prompt);
         let tag = tag_of(&script.name, &prompt);
-        Self { name: script.name.clone(), tag, prompt, actions, closing }
+        Self {
+            name: script.name.clone(),
+            tag,
+            prompt,
+            actions,
+            closing,
+        }
     }
 }
 
@@ -76,7 +89,9 @@ impl Action {
     /// The file it is about.
     pub fn path(&self) -> Option<&str> {
         match &self.step {
-            Step::Read { path, .. } | Step::Edit { path, .. } | Step::Write { path, .. } => Some(path),
+            Step::Read { path, .. } | Step::Edit { path, .. } | Step::Write { path, .. } => {
+                Some(path)
+            }
             Step::Search { path, .. } => path.as_deref(),
             Step::Run { .. } | Step::Say { .. } => None,
         }
@@ -96,7 +111,10 @@ pub fn recognise<'p>(plans: &'p [Plan], ask: &Ask) -> Option<&'p Plan> {
         }
     }
     let said = normalise(&said);
-    plans.iter().filter(|plan| said.contains(&plan.prompt)).max_by_key(|plan| plan.prompt.len())
+    plans
+        .iter()
+        .filter(|plan| said.contains(&plan.prompt))
+        .max_by_key(|plan| plan.prompt.len())
 }
 
 /// Text without what agents change in a prompt: white space, and quotes that are added around it
@@ -108,9 +126,15 @@ pub fn normalise(text: &str) -> String {
 
 /// Sixteen bits of FNV-1a, the same in every process.
 fn tag_of(name: &str, prompt: &str) -> u16 {
-    let hash = name.bytes().chain(prompt.bytes()).fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash = name
+        .bytes()
+        .chain(prompt.bytes())
+        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
     let bytes = hash.to_le_bytes();
-    u16::from_le_bytes([bytes[0] ^ bytes[2] ^ bytes[4] ^ bytes[6], bytes[1] ^ bytes[3] ^ bytes[5] ^ bytes[7]])
+    u16::from_le_bytes([
+        bytes[0] ^ bytes[2] ^ bytes[4] ^ bytes[6],
+        bytes[1] ^ bytes[3] ^ bytes[5] ^ bytes[7],
+    ])
 }

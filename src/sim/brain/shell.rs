@@ -40,7 +40,9 @@ pub fn command(step: &Step) -> Option<String> {
             )
         }
         Step::Write { path, content, .. } => {
-            let folder = path.rsplit_once('/').map(|(folder, _)| format!("mkdir -p {} && ", quote(folder)));
+            let folder = path
+                .rsplit_once('/')
+                .map(|(folder, _)| format!("mkdir -p {} && ", quote(folder)));
             format!(
                 "{}printf '%s' {} > {} && echo {}",
                 folder.unwrap_or_default(),
@@ -68,7 +70,11 @@ mod tests {
 
     fn run(folder: &std::path::Path, step: &Step) -> String {
         let command = command(step).unwrap();
-        let output = std::process::Command::new("sh").args(["-c", &command]).current_dir(folder).output().unwrap();
+        let output = std::process::Command::new("sh")
+            .args(["-c", &command])
+            .current_dir(folder)
+            .output()
+            .unwrap();
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -84,26 +90,46 @@ mod tests {
             new: "zwei & \\1 `id`\n\nTH".into(),
         };
         assert!(run(folder.path(), &step).contains(&confirmation(&step).unwrap()));
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), "one\n  zwei & \\1 `id`\n\nTHree\n");
+        assert_eq!(
+            std::fs::read_to_string(&file).unwrap(),
+            "one\n  zwei & \\1 `id`\n\nTHree\n"
+        );
         let again = run(folder.path(), &step);
-        assert!(!again.contains("edited") && again.contains("not found"), "{again}");
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), "one\n  zwei & \\1 `id`\n\nTHree\n");
+        assert!(
+            !again.contains("edited") && again.contains("not found"),
+            "{again}"
+        );
+        assert_eq!(
+            std::fs::read_to_string(&file).unwrap(),
+            "one\n  zwei & \\1 `id`\n\nTHree\n"
+        );
     }
 
     #[test]
     fn a_write_through_the_shell_makes_folders_and_keeps_every_byte() {
         let folder = tempfile::tempdir().unwrap();
         let content = "%s \\ 'q' \"d\"\n\nend";
-        let step = Step::Write { say: None, path: "a/b/c.txt".into(), content: content.into() };
+        let step = Step::Write {
+            say: None,
+            path: "a/b/c.txt".into(),
+            content: content.into(),
+        };
         assert!(run(folder.path(), &step).contains("wrote a/b/c.txt"));
-        assert_eq!(std::fs::read_to_string(folder.path().join("a/b/c.txt")).unwrap(), content);
+        assert_eq!(
+            std::fs::read_to_string(folder.path().join("a/b/c.txt")).unwrap(),
+            content
+        );
     }
 
     #[test]
     fn a_search_through_the_shell_finds_files_and_lines() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.txt"), "x\nfn main() {}\n").unwrap();
-        let step = Step::Search { say: None, pattern: "fn (main|other)".into(), path: None };
+        let step = Step::Search {
+            say: None,
+            pattern: "fn (main|other)".into(),
+            path: None,
+        };
         assert_eq!(run(folder.path(), &step), "./a.txt:2:fn main() {}\n");
     }
 }

@@ -26,8 +26,18 @@ fn asks_for_title(ask: &Ask) -> bool {
 }
 
 fn user_texts(ask: &Ask) -> impl DoubleEndedIterator<Item = &str> {
-    let parts = ask.messages.iter().filter(|m| m.speaker != Speaker::Assistant).flat_map(|m| &m.parts);
-    parts.filter_map(|part| if let Part::Text(text) = part { Some(text.as_str()) } else { None })
+    let parts = ask
+        .messages
+        .iter()
+        .filter(|m| m.speaker != Speaker::Assistant)
+        .flat_map(|m| &m.parts);
+    parts.filter_map(|part| {
+        if let Part::Text(text) = part {
+            Some(text.as_str())
+        } else {
+            None
+        }
+    })
 }
 
 /// The task's name in words, else the first words of what the user said last.
@@ -36,8 +46,15 @@ fn title(ask: &Ask, plan: Option<&Plan>) -> String {
         Some(plan) => plan.name.replace(['-', '_'], " "),
         None => user_texts(ask).next_back().unwrap_or("Untitled").to_owned(),
     };
-    let words: Vec<&str> = words.split_whitespace().map(|w| w.trim_matches('"')).take(TITLE_WORDS).collect();
+    let words: Vec<&str> = words
+        .split_whitespace()
+        .map(|w| w.trim_matches('"'))
+        .take(TITLE_WORDS)
+        .collect();
     let words = words.join(" ");
     let mut chars = words.chars();
-    chars.next().map_or_else(|| "Untitled".to_owned(), |first| first.to_uppercase().chain(chars).collect())
+    chars.next().map_or_else(
+        || "Untitled".to_owned(),
+        |first| first.to_uppercase().chain(chars).collect(),
+    )
 }

@@ -12,10 +12,34 @@ use super::{schema, shell};
 use crate::sim::ask::{Ask, Part, Speaker, ToolOffer};
 use crate::task::Step;
 
-const PATH: &[&str] =
-    &["file_path", "filePath", "path", "absolute_path", "filepath", "filename", "file", "target_file"];
-const OLD: &[&str] = &["old_string", "oldString", "old_str", "old_text", "oldText", "old", "search"];
-const NEW: &[&str] = &["new_string", "newString", "new_str", "new_text", "newText", "new", "replace"];
+const PATH: &[&str] = &[
+    "file_path",
+    "filePath",
+    "path",
+    "absolute_path",
+    "filepath",
+    "filename",
+    "file",
+    "target_file",
+];
+const OLD: &[&str] = &[
+    "old_string",
+    "oldString",
+    "old_str",
+    "old_text",
+    "oldText",
+    "old",
+    "search",
+];
+const NEW: &[&str] = &[
+    "new_string",
+    "newString",
+    "new_str",
+    "new_text",
+    "newText",
+    "new",
+    "replace",
+];
 const CONTENT: &[&str] = &["content", "contents", "file_text", "text"];
 const PATTERN: &[&str] = &["pattern", "regex"];
 const COMMAND: &[&str] = &["command", "cmd", "script"];
@@ -33,13 +57,31 @@ pub struct Toolbox<'a> {
 
 /// The first tool whose name holds one of `words` (earlier words win) and that has an argument of
 /// each of `arguments`.
-fn find<'a>(tools: &[&'a ToolOffer], words: &[&str], arguments: &[&[&str]]) -> Option<&'a ToolOffer> {
+fn find<'a>(
+    tools: &[&'a ToolOffer],
+    words: &[&str],
+    arguments: &[&[&str]],
+) -> Option<&'a ToolOffer> {
     let named = |tool: &ToolOffer, word: &str| {
-        let bare: String = tool.name.to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect();
+        let bare: String = tool
+            .name
+            .to_lowercase()
+            .chars()
+            .filter(char::is_ascii_alphanumeric)
+            .collect();
         bare.contains(word)
     };
-    let fits = |tool: &ToolOffer| arguments.iter().all(|names| tool.first_property(names).is_some());
-    words.iter().find_map(|word| tools.iter().copied().find(|tool| named(tool, word) && fits(tool)))
+    let fits = |tool: &ToolOffer| {
+        arguments
+            .iter()
+            .all(|names| tool.first_property(names).is_some())
+    };
+    words.iter().find_map(|word| {
+        tools
+            .iter()
+            .copied()
+            .find(|tool| named(tool, word) && fits(tool))
+    })
 }
 
 impl<'a> Toolbox<'a> {
@@ -48,8 +90,12 @@ impl<'a> Toolbox<'a> {
         let tools: Vec<&ToolOffer> = ask.tools.iter().filter(|tool| !tool.deferred).collect();
         Self {
             any: !tools.is_empty(),
-            shell: find(&tools, &["bash", "shell", "exec", "terminal", "command"], &[COMMAND]),
-            read: find(&tools, &["read", "view", "open", "cat"], &[PATH]),
+            shell: find(
+                &tools,
+                &["bash", "shell", "exec", "terminal", "command"],
+                &[COMMAND],
+            ),
+            read: find(&tools, &["read", "view", "open"], &[PATH]),
             edit: find(&tools, &["edit", "replace", "update"], &[PATH, OLD, NEW]),
             write: find(&tools, &["write", "create", "save"], &[PATH, CONTENT]),
             search: find(&tools, &["grep", "search"], &[PATTERN]),
@@ -69,7 +115,11 @@ impl<'a> Toolbox<'a> {
     /// By what means the given try of a step is made: the proper tool first; the shell when there
     /// is none, and last.
     pub fn means(&self, action: &Action, attempt: u8) -> Means {
-        let shell_from = if action.rereads() { super::MAX_ATTEMPTS } else { 2 };
+        let shell_from = if action.rereads() {
+            super::MAX_ATTEMPTS
+        } else {
+            2
+        };
         match (self.proper(&action.step), self.shell) {
             (Some(_), Some(_)) if attempt >= shell_from => Means::Shell,
             (Some(_), _) => Means::Tool,
@@ -88,14 +138,23 @@ impl<'a> Toolbox<'a> {
     }
 
     /// Tool name and arguments of a step; `None` when nothing offered can do it.
-    pub fn call(&self, action: &Action, means: Means, root: Option<&str>) -> Option<(String, Value)> {
+    pub fn call(
+        &self,
+        action: &Action,
+        means: Means,
+        root: Option<&str>,
+    ) -> Option<(String, Value)> {
         match means {
             Means::Tool => self.proper_call(action, root),
             Means::Shell => self.shell_call(&shell::command(&action.step)?, action),
             Means::Reread => {
                 let path = action.path()?;
                 match self.read {
-                    Some(tool) => Some(finish(tool, vec![(PATH, json!(absolute(root, path)))], action)),
+                    Some(tool) => Some(finish(
+                        tool,
+                        vec![(PATH, json!(absolute(root, path)))],
+                        action,
+                    )),
                     None => self.shell_call(&shell::read(path), action),
                 }
             }
@@ -107,10 +166,17 @@ impl<'a> Toolbox<'a> {
         let arguments: Vec<(&[&str], Value)> = match &action.step {
             Step::Read { path, .. } => vec![(PATH, json!(absolute(root, path)))],
             Step::Edit { path, old, new, .. } => {
-                vec![(PATH, json!(absolute(root, path))), (OLD, json!(old)), (NEW, json!(new))]
+                vec![
+                    (PATH, json!(absolute(root, path))),
+                    (OLD, json!(old)),
+                    (NEW, json!(new)),
+                ]
             }
             Step::Write { path, content, .. } => {
-                vec![(PATH, json!(absolute(root, path))), (CONTENT, json!(content))]
+                vec![
+                    (PATH, json!(absolute(root, path))),
+                    (CONTENT, json!(content)),
+                ]
             }
             Step::Search { pattern, path, .. } => {
                 let mut arguments: Vec<(&[&str], Value)> = vec![(PATTERN, json!(pattern))];
@@ -132,7 +198,11 @@ impl<'a> Toolbox<'a> {
             .first_property(COMMAND)
             .and_then(|name| tool.property(name))
             .is_some_and(|property| property["type"] == "array");
-        let command = if as_list { json!(["bash", "-lc", command]) } else { json!(command) };
+        let command = if as_list {
+            json!(["bash", "-lc", command])
+        } else {
+            json!(command)
+        };
         Some(finish(tool, vec![(COMMAND, command)], action))
     }
 }
@@ -155,7 +225,10 @@ fn finish(tool: &ToolOffer, arguments: Vec<(&[&str], Value)>, action: &Action) -
     }
     for name in tool.required() {
         if !object.contains_key(name) {
-            object.insert(name.to_owned(), schema::fill(tool.property(name).unwrap_or(&Value::Null), &what));
+            object.insert(
+                name.to_owned(),
+                schema::fill(tool.property(name).unwrap_or(&Value::Null), &what),
+            );
         }
     }
     (tool.name.clone(), Value::Object(object))
@@ -171,19 +244,37 @@ fn absolute(root: Option<&str>, path: &str) -> String {
 /// The workspace, as the agent tells it to the model: in the instructions first, then anywhere.
 pub fn workspace_root(ask: &Ask) -> Option<String> {
     let of = |speaker: Speaker| {
-        ask.messages.iter().filter(move |m| m.speaker == speaker).flat_map(|m| &m.parts).filter_map(|part| match part {
-            Part::Text(text) => root_in(text),
-            _ => None,
-        })
+        ask.messages
+            .iter()
+            .filter(move |m| m.speaker == speaker)
+            .flat_map(|m| &m.parts)
+            .filter_map(|part| match part {
+                Part::Text(text) => root_in(text),
+                _ => None,
+            })
     };
-    root_in(&ask.system).or_else(|| of(Speaker::System).next()).or_else(|| of(Speaker::User).next())
+    root_in(&ask.system)
+        .or_else(|| of(Speaker::System).next())
+        .or_else(|| of(Speaker::User).next())
 }
 
 fn root_in(text: &str) -> Option<String> {
-    const MARKS: [&str; 4] = ["orking directory: ", "<cwd>", "in the directory: ", "orkspace root folder: "];
+    const MARKS: [&str; 4] = [
+        "orking directory: ",
+        "<cwd>",
+        "in the directory: ",
+        "orkspace root folder: ",
+    ];
     text.lines().find_map(|line| {
-        let mark = MARKS.into_iter().find_map(|mark| Some(line.find(mark)? + mark.len()))?;
-        let path = line[mark..].split('<').next().unwrap_or_default().trim().trim_matches(['`', '"', '\'']);
+        let mark = MARKS
+            .into_iter()
+            .find_map(|mark| Some(line.find(mark)? + mark.len()))?;
+        let path = line[mark..]
+            .split('<')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .trim_matches(['`', '"', '\'']);
         path.starts_with('/').then(|| path.to_owned())
     })
 }
