@@ -240,6 +240,7 @@ async fn probes_are_answered_and_unknown_routes_are_404_json() {
         let answer: Value = serde_json::from_slice(&answer).unwrap();
         assert!(answer["error"]["message"].as_str().unwrap().contains(path));
     }
+    assert!(sim.is_running());
     let head = |path| send(&sim, Method::HEAD, path, "");
     assert_eq!(head("/health").await.status(), StatusCode::OK);
     assert_eq!(head("/api/hello").await.status(), StatusCode::NOT_FOUND);
@@ -278,4 +279,70 @@ async fn metrics_count_tokens_and_cache_hits() {
     let half = value("prefix_cache_queries_total") / 2;
     let hits = value("prefix_cache_hits_total");
     assert!(hits > half / 2 && hits < half, "{hits} of {half}");
+}
+
+#[tokio::test]
+async fn requests_as_recorded_from_real_agents_get_calls_of_their_own_tools() {
+    let step = |path: &str| Step::Read {
+        say: None,
+        path: path.into(),
+    };
+    let sim = start(vec![script(
+        "look",
+        "look at it",
+        vec![step("src/main.rs")],
+    )]);
+    let claude = include_str!("sim_support/claude_code_2.1.332.json");
+    let (_, body) = post(
+        &sim,
+        "/v1/messages?beta=true",
+        &serde_json::from_str(claude).unwrap(),
+    )
+    .await;
+    assert!(body.contains("\"name\":\"Read\""), "{body}");
+    let deltas = events(&body).into_iter().filter_map(|e| {
+        e.json()["delta"]["partial_json"]
+            .as_str()
+            .map(str::to_owned)
+    });
+    assert_eq!(
+        deltas.collect::<String>(),
+        "{\"file_path\":\"/work/space/src/main.rs\"}"
+    );
+    let opencode = include_str!("sim_support/opencode_1.18.33.json");
+    let (_, body) = post(
+        &sim,
+        "/v1/chat/completions",
+        &serde_json::from_str(opencode).unwrap(),
+    )
+    .await;
+    assert!(body.contains("\"name\":\"read\""), "{body}");
+    let deltas = events(&body)
+        .into_iter()
+        .filter(|e| e.data != "[DONE]")
+        .filter_map(|e| {
+            e.json()
+                .pointer("/choices/0/delta/tool_calls/0/function/arguments")?
+                .as_str()
+                .map(str::to_owned)
+        });
+    assert_eq!(
+        deltas.collect::<String>(),
+        "{\"filePath\":\"/work/space/src/main.rs\"}"
+    );
+}
+
+#[tokio::test]
+async fn a_request_that_forbids_tool_calls_gets_none() {
+    let sim = start(vec![runner()]);
+    let mut body = messages("look at it", false);
+    body["tool_choice"] = json!({"type": "none"});
+    assert_eq!(
+        post_json(&sim, "/v1/messages", &body).await.1["stop_reason"],
+        "end_turn"
+    );
+    let mut body = chat("look at it", false);
+    body["tool_choice"] = json!("none");
+    let (_, answer) = post_json(&sim, "/v1/chat/completions", &body).await;
+    assert_eq!(answer["choices"][0]["finish_reason"], "stop");
 }

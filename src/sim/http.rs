@@ -355,12 +355,12 @@ async fn read_json(request: Request<Incoming>) -> Result<Value, AskError> {
     serde_json::from_slice(&body.to_bytes()).map_err(|error| AskError::NotJson(error.to_string()))
 }
 
+/// Unknown routes belong to no dialect; the body can be read as either.
 fn not_found(method: &Method, path: &str) -> Response<Body> {
     let message = format!("this server has no {method} {path}");
-    json_response(
-        StatusCode::NOT_FOUND,
-        &openai::error_body("not_found_error", &message, None, None),
-    )
+    let mut body = openai::error_body("not_found_error", &message, None, None);
+    body["type"] = json!("error");
+    json_response(StatusCode::NOT_FOUND, &body)
 }
 
 fn json_response(status: StatusCode, body: &Value) -> Response<Body> {

@@ -172,6 +172,13 @@ impl SimHandle {
         format!("http://{}", self.addr)
     }
 
+    /// Whether it still serves; it does until it is stopped, unless its thread panicked.
+    pub fn is_running(&self) -> bool {
+        self.thread
+            .as_ref()
+            .is_some_and(|thread| !thread.is_finished())
+    }
+
     /// Stops it: open connections are closed, the port is free when this returns.
     pub fn stop(mut self) {
         self.end();

@@ -34,7 +34,7 @@ fn ask(user: &str) -> Ask {
         name: "Bash".into(),
         description: String::new(),
         schema,
-        deferred: false,
+        callable: true,
     };
     let message = Message {
         speaker: Speaker::User,
@@ -91,7 +91,7 @@ fn a_request_without_tools_never_plays_even_when_it_holds_the_prompt() {
 #[test]
 fn tools_whose_schema_is_withheld_count_as_not_offered() {
     let mut request = ask("Fix the bug.");
-    request.tools[0].deferred = true;
+    request.tools[0].callable = false;
     assert_eq!(brain().answer(&request, "").call, None);
 }
 

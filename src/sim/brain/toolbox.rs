@@ -87,7 +87,7 @@ fn find<'a>(
 impl<'a> Toolbox<'a> {
     /// Sorts the tools of a request.
     pub fn new(ask: &'a Ask) -> Self {
-        let tools: Vec<&ToolOffer> = ask.tools.iter().filter(|tool| !tool.deferred).collect();
+        let tools: Vec<&ToolOffer> = ask.tools.iter().filter(|tool| tool.callable).collect();
         Self {
             any: !tools.is_empty(),
             shell: find(
