@@ -1,5 +1,6 @@
 //! The simulated server's timing, slots and cache, checked against its own truth log and against
 //! what the client sees.
+#![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
 mod sim_support;
 
@@ -26,7 +27,12 @@ fn logged(folder: &Path, speed: f64, max_concurrent: u32) -> SimConfig {
 
 fn finished(log: &[Truth], wanted: u64) -> Option<(TruthEnd, u32)> {
     log.iter().find_map(|line| match line {
-        Truth::Finished { request, end, tokens, .. } if *request == wanted => Some((*end, *tokens)),
+        Truth::Finished {
+            request,
+            end,
+            tokens,
+            ..
+        } if *request == wanted => Some((*end, *tokens)),
         _ => None,
     })
 }
@@ -35,11 +41,19 @@ fn finished(log: &[Truth], wanted: u64) -> Option<(TruthEnd, u32)> {
 fn step_seconds(log: &[Truth]) -> HashMap<usize, f64> {
     let steps: Vec<(Stamp, usize)> = log
         .iter()
-        .filter_map(|line| if let Truth::Step { at, requests, .. } = line { Some((*at, requests.len())) } else { None })
+        .filter_map(|line| {
+            if let Truth::Step { at, requests, .. } = line {
+                Some((*at, requests.len()))
+            } else {
+                None
+            }
+        })
         .collect();
     let mut all: HashMap<usize, Vec<f64>> = HashMap::new();
     for pair in steps.windows(2).filter(|pair| pair[0].1 == pair[1].1) {
-        all.entry(pair[1].1).or_default().push(pair[1].0.since(pair[0].0).as_secs_f64());
+        all.entry(pair[1].1)
+            .or_default()
+            .push(pair[1].0.since(pair[0].0).as_secs_f64());
     }
     all.into_iter()
         .map(|(batch, mut durations)| {
@@ -52,23 +66,32 @@ fn step_seconds(log: &[Truth]) -> HashMap<usize, f64> {
 #[tokio::test]
 async fn two_streams_share_each_step_at_the_profile_s_rate() {
     let folder = tempfile::tempdir().unwrap();
-    let config = logged(folder.path(), 20.0, 4);
+    let config = logged(folder.path(), 5.0, 4);
     let log = config.log.clone().unwrap();
     let sim = Sim::start(config).unwrap();
     post(&sim, "/v1/chat/completions", &chat("talk", true)).await;
     let body = chat("talk", true);
-    tokio::join!(post(&sim, "/v1/chat/completions", &body), post(&sim, "/v1/chat/completions", &body));
+    tokio::join!(
+        post(&sim, "/v1/chat/completions", &body),
+        post(&sim, "/v1/chat/completions", &body)
+    );
     let steps = step_seconds(&truth(&log));
-    // 25 and 40 ms at speed 20. The scheduler's own clock is exact; nothing here depends on load.
-    assert!((steps[&1] - 0.00125).abs() < 1e-6, "{steps:?}");
-    assert!((steps[&2] - 0.002).abs() < 1e-6, "{steps:?}");
+    // 25 and 40 ms at speed 5. The scheduler's own clock is exact; nothing here depends on load.
+    assert!((steps[&1] - 0.005).abs() < 1e-6, "{steps:?}");
+    assert!((steps[&2] - 0.008).abs() < 1e-6, "{steps:?}");
 }
 
 #[tokio::test]
 async fn tokens_reach_the_client_at_the_profile_s_pace() {
     let folder = tempfile::tempdir().unwrap();
     let sim = Sim::start(logged(folder.path(), 4.0, 4)).unwrap();
-    let mut response = send(&sim, Method::POST, "/v1/chat/completions", chat("talk", true).to_string()).await;
+    let mut response = send(
+        &sim,
+        Method::POST,
+        "/v1/chat/completions",
+        chat("talk", true).to_string(),
+    )
+    .await;
     let mut first = None;
     let mut last = Stamp::now();
     while let Some(frame) = response.body_mut().frame().await {
@@ -81,7 +104,10 @@ async fn tokens_reach_the_client_at_the_profile_s_pace() {
     let seconds = last.since(first.unwrap()).as_secs_f64();
     // 59 steps of 25 ms at speed 4; a busy machine may make it later, never much earlier.
     let expected = 59.0 * 0.025 / 4.0;
-    assert!(seconds > expected * 0.9 && seconds < expected * 2.0, "{seconds} against {expected}");
+    assert!(
+        seconds > expected * 0.9 && seconds < expected * 5.0,
+        "{seconds} against {expected}"
+    );
 }
 
 #[tokio::test]
@@ -115,25 +141,54 @@ async fn requests_beyond_the_slots_wait_in_order() {
 #[tokio::test]
 async fn a_client_that_leaves_frees_its_slot_and_its_place_in_line() {
     let folder = tempfile::tempdir().unwrap();
-    let config = logged(folder.path(), 1.0, 1);
+    let config = logged(folder.path(), 0.5, 1);
     let log = config.log.clone().unwrap();
     let sim = Sim::start(config).unwrap();
-    let mut running = send(&sim, Method::POST, "/v1/chat/completions", chat("talk", true).to_string()).await;
+    let mut running = send(
+        &sim,
+        Method::POST,
+        "/v1/chat/completions",
+        chat("talk", true).to_string(),
+    )
+    .await;
     assert!(running.body_mut().frame().await.is_some());
-    let waiting = send(&sim, Method::POST, "/v1/chat/completions", chat("talk", true).to_string()).await;
+    let waiting = send(
+        &sim,
+        Method::POST,
+        "/v1/chat/completions",
+        chat("talk", true).to_string(),
+    )
+    .await;
     drop(waiting);
     let (end, tokens) = wait_for(&log, |log| finished(log, 2)).await;
     assert_eq!((end, tokens), (TruthEnd::ClientLeft, 0));
+    let body = chat("talk", false);
+    {
+        // A client that waits for a whole answer, and gives up.
+        let whole = post(&sim, "/v1/chat/completions", &body);
+        tokio::pin!(whole);
+        let queued = wait_for(&log, |log| {
+            log.iter()
+                .any(|l| matches!(l, Truth::Queued { request: 3, .. }))
+                .then_some(())
+        });
+        tokio::select! { _ = &mut whole => panic!("there was no slot"), () = queued => {} }
+    }
+    let (end, _) = wait_for(&log, |log| finished(log, 3)).await;
+    assert_eq!(end, TruthEnd::ClientLeft);
     drop(running);
     let (end, tokens) = wait_for(&log, |log| finished(log, 1)).await;
     assert_eq!(end, TruthEnd::ClientLeft);
     assert!(tokens < 60);
     let metrics = get(&sim, "/metrics").await.1;
-    assert!(metrics.contains("num_requests_running{model_name=\"flashrig-sim\"} 0"), "{metrics}");
+    assert!(
+        metrics.contains("num_requests_running{model_name=\"flashrig-sim\"} 0"),
+        "{metrics}"
+    );
     let mut next = chat("talk", false);
     next["max_tokens"] = json!(2);
     post(&sim, "/v1/chat/completions", &next).await;
-    assert_eq!(finished(&truth(&log), 3), Some((TruthEnd::Complete, 2)));
+    assert_eq!(finished(&truth(&log), 4), Some((TruthEnd::Complete, 2)));
 }
 
 #[tokio::test]
@@ -141,10 +196,23 @@ async fn a_stalled_stream_holds_its_slot_until_its_client_leaves_while_others_go
     let folder = tempfile::tempdir().unwrap();
     let mut config = logged(folder.path(), 50.0, 2);
     let log = config.log.clone().unwrap();
-    let stall = StreamFault { request: 1, after_tokens: 2, kind: StreamFaultKind::Stall };
-    config.faults = Faults { streams: vec![stall], ..Faults::default() };
+    let stall = StreamFault {
+        request: 1,
+        after_tokens: 2,
+        kind: StreamFaultKind::Stall,
+    };
+    config.faults = Faults {
+        streams: vec![stall],
+        ..Faults::default()
+    };
     let sim = Sim::start(config).unwrap();
-    let mut stalled = send(&sim, Method::POST, "/v1/chat/completions", chat("talk", true).to_string()).await;
+    let mut stalled = send(
+        &sim,
+        Method::POST,
+        "/v1/chat/completions",
+        chat("talk", true).to_string(),
+    )
+    .await;
     let mut text = String::new();
     while text.matches("abcd").count() < 2 {
         let frame = stalled.body_mut().frame().await.unwrap().unwrap();
@@ -154,7 +222,10 @@ async fn a_stalled_stream_holds_its_slot_until_its_client_leaves_while_others_go
     assert_eq!(other["usage"]["completion_tokens"], 60);
     assert_eq!(finished(&truth(&log), 1), None);
     drop(stalled);
-    assert_eq!(wait_for(&log, |log| finished(log, 1)).await, (TruthEnd::ClientLeft, 2));
+    assert_eq!(
+        wait_for(&log, |log| finished(log, 1)).await,
+        (TruthEnd::ClientLeft, 2)
+    );
 }
 
 #[tokio::test]
@@ -163,7 +234,13 @@ async fn a_prefill_holds_up_the_decoding_of_others() {
     let config = logged(folder.path(), 20.0, 4);
     let log = config.log.clone().unwrap();
     let sim = Sim::start(config).unwrap();
-    let mut first = send(&sim, Method::POST, "/v1/chat/completions", chat("talk", true).to_string()).await;
+    let mut first = send(
+        &sim,
+        Method::POST,
+        "/v1/chat/completions",
+        chat("talk", true).to_string(),
+    )
+    .await;
     for _ in 0..3 {
         assert!(first.body_mut().frame().await.is_some());
     }
@@ -173,8 +250,14 @@ async fn a_prefill_holds_up_the_decoding_of_others() {
     let at = |wanted: fn(&Truth) -> bool| log.iter().position(wanted).unwrap();
     let from = at(|line| matches!(line, Truth::PrefillStart { request: 2, .. }));
     let to = at(|line| matches!(line, Truth::PrefillEnd { request: 2, .. }));
-    assert!(log[from..to].iter().all(|line| !matches!(line, Truth::Step { .. })));
-    let (Truth::PrefillStart { at: from, .. }, Truth::PrefillEnd { at: to, .. }) = (&log[from], &log[to]) else {
+    assert!(
+        log[from..to]
+            .iter()
+            .all(|line| !matches!(line, Truth::Step { .. }))
+    );
+    let (Truth::PrefillStart { at: from, .. }, Truth::PrefillEnd { at: to, .. }) =
+        (&log[from], &log[to])
+    else {
         unreachable!()
     };
     let seconds = to.since(*from).as_secs_f64();
@@ -198,18 +281,31 @@ fn cached(answer: &Value) -> (u64, u64) {
 async fn the_next_turn_finds_prompt_and_answer_of_the_last_in_the_cache() {
     let sim = start(vec![talker("talk", 200)]);
     let user = format!("talk {}", "about everything ".repeat(300));
-    for (path, mut body) in [("/v1/chat/completions", chat(&user, false)), ("/v1/messages", messages(&user, false))] {
+    for (path, mut body) in [
+        ("/v1/chat/completions", chat(&user, false)),
+        ("/v1/messages", messages(&user, false)),
+    ] {
         body["tools"][0]["salt"] = json!(path);
         let (_, first) = post_json(&sim, path, &body).await;
         let (_, first_prompt) = cached(&first);
-        let text = if path == "/v1/messages" { &first["content"][0]["text"] } else { &first["choices"][0]["message"]["content"] };
+        let text = if path == "/v1/messages" {
+            &first["content"][0]["text"]
+        } else {
+            &first["choices"][0]["message"]["content"]
+        };
         let turns = body["messages"].as_array_mut().unwrap();
         turns.push(json!({"role": "assistant", "content": text}));
         turns.push(json!({"role": "user", "content": "go on"}));
         let (_, second) = post_json(&sim, path, &body).await;
         let (hit, prompt) = cached(&second);
-        assert!(hit > first_prompt + 100, "{path}: {hit} of {prompt}, first {first_prompt}");
-        assert!(prompt - hit <= 64 + 8, "{path}: all but the last block and the new turn: {hit} of {prompt}");
+        assert!(
+            hit > first_prompt + 100,
+            "{path}: {hit} of {prompt}, first {first_prompt}"
+        );
+        assert!(
+            prompt - hit <= 64 + 8,
+            "{path}: all but the last block and the new turn: {hit} of {prompt}"
+        );
     }
 }
 
@@ -221,7 +317,10 @@ async fn a_nonce_at_the_start_of_the_system_text_misses_the_cache() {
     assert_eq!(cached(&post_json(&sim, "/v1/messages", &body).await.1).0, 0);
     let (hit, prompt) = cached(&post_json(&sim, "/v1/messages", &body).await.1);
     assert!(hit > 0 && hit < prompt);
-    body["system"].as_array_mut().unwrap().insert(0, json!({"type": "text", "text": "nonce-81273"}));
+    body["system"]
+        .as_array_mut()
+        .unwrap()
+        .insert(0, json!({"type": "text", "text": "nonce-81273"}));
     assert_eq!(cached(&post_json(&sim, "/v1/messages", &body).await.1).0, 0);
 }
 
@@ -239,9 +338,20 @@ async fn the_same_requests_are_timed_the_same_whatever_the_noise() {
         let sim = Sim::start(config).unwrap();
         post(&sim, "/v1/chat/completions", &chat("talk", false)).await;
         let log = truth(&log);
-        let stamps = log.iter().filter_map(|l| if let Truth::Step { at, .. } = l { Some(*at) } else { None });
+        let stamps = log.iter().filter_map(|l| {
+            if let Truth::Step { at, .. } = l {
+                Some(*at)
+            } else {
+                None
+            }
+        });
         let stamps: Vec<Stamp> = stamps.collect();
-        runs.push(stamps.windows(2).map(|pair| pair[1].since(pair[0]).as_nanos()).collect::<Vec<_>>());
+        runs.push(
+            stamps
+                .windows(2)
+                .map(|pair| pair[1].since(pair[0]).as_nanos())
+                .collect::<Vec<_>>(),
+        );
     }
     assert_eq!(runs[0], runs[1]);
     assert_ne!(runs[0], runs[2]);

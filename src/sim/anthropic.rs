@@ -41,6 +41,7 @@ pub fn parse(body: &Value, generates: bool) -> Result<Ask, AskError> {
         .enumerate()
         .map(|(n, m)| message(n, m))
         .collect::<Result<_, _>>()?;
+    let may_call = body.pointer("/tool_choice/type").and_then(Value::as_str) != Some("none");
     Ok(Ask {
         model: model.to_owned(),
         stream: body["stream"].as_bool().unwrap_or(false),
@@ -50,7 +51,7 @@ pub fn parse(body: &Value, generates: bool) -> Result<Ask, AskError> {
             .as_array()
             .into_iter()
             .flatten()
-            .map(tool)
+            .map(|offer| tool(offer, may_call))
             .collect(),
         messages,
         answer_schema: body.pointer("/output_config/format/schema").cloned(),
@@ -58,12 +59,12 @@ pub fn parse(body: &Value, generates: bool) -> Result<Ask, AskError> {
     })
 }
 
-fn tool(tool: &Value) -> ToolOffer {
+fn tool(tool: &Value, may_call: bool) -> ToolOffer {
     ToolOffer {
         name: tool["name"].as_str().unwrap_or_default().to_owned(),
         description: tool["description"].as_str().unwrap_or_default().to_owned(),
         schema: tool["input_schema"].clone(),
-        deferred: tool["defer_loading"].as_bool().unwrap_or(false),
+        callable: may_call && !tool["defer_loading"].as_bool().unwrap_or(false),
     }
 }
 

@@ -32,8 +32,8 @@ pub struct ToolOffer {
     pub description: String,
     /// JSON Schema of its arguments.
     pub schema: Value,
-    /// Whether its schema is withheld until asked for; such a tool cannot be called.
-    pub deferred: bool,
+    /// Whether it can be called now: its schema is not withheld, and calls are not forbidden.
+    pub callable: bool,
 }
 
 impl ToolOffer {

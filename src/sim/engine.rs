@@ -6,13 +6,15 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use super::cache::PrefixCache;
+use super::counters::Counters;
 use super::faults::{StreamFault, StreamFaultKind};
+use super::noise::Noise;
 use super::profile::Timing;
 use super::truth::{Truth, TruthEnd, TruthLog};
 use crate::clock::Stamp;
@@ -52,30 +54,6 @@ pub struct Job {
     pub fault: Option<StreamFault>,
     /// Where its events go; closed when the client left.
     pub events: UnboundedSender<Event>,
-}
-
-/// Counters that `/metrics` and admission control read.
-#[derive(Debug, Default)]
-pub struct Counters {
-    /// Requests with a slot.
-    pub running: AtomicU64,
-    /// Requests in line.
-    pub waiting: AtomicU64,
-    /// Prompt tokens of admitted requests.
-    pub prompt_tokens: AtomicU64,
-    /// Generated tokens.
-    pub generation_tokens: AtomicU64,
-    /// Prompt tokens looked up in the prefix cache.
-    pub cache_queries: AtomicU64,
-    /// Prompt tokens found in it.
-    pub cache_hits: AtomicU64,
-}
-
-impl Counters {
-    /// Requests in line or with a slot.
-    pub fn in_flight(&self) -> u64 {
-        self.running.load(Ordering::Relaxed) + self.waiting.load(Ordering::Relaxed)
-    }
 }
 
 /// A request with a slot.
@@ -123,10 +101,7 @@ impl Engine {
         counters: Arc<Counters>,
         log: TruthLog,
     ) -> Self {
-        let noise = Noise {
-            state: seed,
-            size: timing.table().noise,
-        };
+        let noise = Noise::new(seed, timing.table().noise);
         let cache = PrefixCache::new(timing.cache_blocks());
         let (waiting, running, now) = (VecDeque::new(), Vec::new(), Stamp::now());
         Self {
@@ -386,7 +361,7 @@ impl Engine {
             });
             match (end, over.job.fault) {
                 (TruthEnd::Fault, Some(fault)) => {
-                    drop(over.job.events.send(Event::Broken(fault.kind)))
+                    let _ = over.job.events.send(Event::Broken(fault.kind));
                 }
                 _ => {
                     self.cache.insert(&over.job.whole_chain);
@@ -407,27 +382,5 @@ impl Engine {
         } else {
             tokio::time::sleep(ahead).await;
         }
-    }
-}
-
-/// Seeded noise (splitmix64), so that two runs of the same requests are timed the same.
-struct Noise {
-    state: u64,
-    size: f64,
-}
-
-impl Noise {
-    fn apply(&mut self, duration: Duration) -> Duration {
-        if self.size == 0.0 {
-            return duration;
-        }
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        #[expect(clippy::cast_precision_loss, reason = "53 random bits fit a double")]
-        let unit = (z >> 11) as f64 / (1u64 << 53) as f64;
-        duration.mul_f64(1.0 + self.size * (2.0 * unit - 1.0))
     }
 }

@@ -15,7 +15,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::ask::{Ask, AskError, render_message};
 use super::brain::Brain;
-use super::engine::{Counters, Event, Job};
+use super::counters::Counters;
+use super::engine::{Event, Job};
 use super::faults::Faults;
 use super::profile::SimProfile;
 use super::reply::Planned;
@@ -164,7 +165,10 @@ impl Service {
         // Counted here and not by the engine, so that two requests at once cannot both be under
         // the overload limit.
         self.counters.waiting.fetch_add(1, Ordering::Relaxed);
-        self.jobs.send(job).map_err(|_| AskError::Stopping)?;
+        if self.jobs.send(job).is_err() {
+            self.counters.waiting.fetch_sub(1, Ordering::Relaxed);
+            return Err(AskError::Stopping);
+        }
         Ok((ask, planned, heard))
     }
 
@@ -351,12 +355,12 @@ async fn read_json(request: Request<Incoming>) -> Result<Value, AskError> {
     serde_json::from_slice(&body.to_bytes()).map_err(|error| AskError::NotJson(error.to_string()))
 }
 
+/// Unknown routes belong to no dialect; the body can be read as either.
 fn not_found(method: &Method, path: &str) -> Response<Body> {
     let message = format!("this server has no {method} {path}");
-    json_response(
-        StatusCode::NOT_FOUND,
-        &openai::error_body("not_found_error", &message, None, None),
-    )
+    let mut body = openai::error_body("not_found_error", &message, None, None);
+    body["type"] = json!("error");
+    json_response(StatusCode::NOT_FOUND, &body)
 }
 
 fn json_response(status: StatusCode, body: &Value) -> Response<Body> {

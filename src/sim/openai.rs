@@ -58,6 +58,7 @@ pub fn parse(body: &Value) -> Result<Ask, AskError> {
             }
         })
         .collect();
+    let may_call = body["tool_choice"] != "none";
     Ok(Ask {
         model: model.to_owned(),
         stream: body["stream"].as_bool().unwrap_or(false),
@@ -67,7 +68,7 @@ pub fn parse(body: &Value) -> Result<Ask, AskError> {
             .as_array()
             .into_iter()
             .flatten()
-            .filter_map(tool)
+            .filter_map(|offer| tool(offer, may_call))
             .collect(),
         messages,
         answer_schema: body.pointer("/response_format/json_schema/schema").cloned(),
@@ -78,7 +79,7 @@ pub fn parse(body: &Value) -> Result<Ask, AskError> {
     })
 }
 
-fn tool(tool: &Value) -> Option<ToolOffer> {
+fn tool(tool: &Value, may_call: bool) -> Option<ToolOffer> {
     let function = tool.get("function")?;
     Some(ToolOffer {
         name: function["name"].as_str()?.to_owned(),
@@ -87,7 +88,7 @@ fn tool(tool: &Value) -> Option<ToolOffer> {
             .unwrap_or_default()
             .to_owned(),
         schema: function["parameters"].clone(),
-        deferred: false,
+        callable: may_call,
     })
 }
 

@@ -11,7 +11,8 @@ use hyper_util::rt::TokioIo;
 use tokio::sync::{mpsc, oneshot};
 
 use super::brain::Brain;
-use super::engine::{Counters, Engine};
+use super::counters::Counters;
+use super::engine::Engine;
 use super::faults::Faults;
 use super::http::Service;
 use super::profile::SimProfile;
@@ -107,7 +108,11 @@ impl Sim {
         if !(speed > 0.0 && speed.is_finite()) {
             return Err(SimError::Speed(speed));
         }
-        if let Some(script) = config.scripts.iter().find(|script| super::brain::is_empty_prompt(&script.prompt)) {
+        if let Some(script) = config
+            .scripts
+            .iter()
+            .find(|script| super::brain::is_empty_prompt(&script.prompt))
+        {
             return Err(SimError::EmptyPrompt(script.name.clone()));
         }
         let address = config.listen;
@@ -165,6 +170,13 @@ impl SimHandle {
     /// `http://ADDRESS`, without a path.
     pub fn base_url(&self) -> String {
         format!("http://{}", self.addr)
+    }
+
+    /// Whether it still serves; it does until it is stopped, unless its thread panicked.
+    pub fn is_running(&self) -> bool {
+        self.thread
+            .as_ref()
+            .is_some_and(|thread| !thread.is_finished())
     }
 
     /// Stops it: open connections are closed, the port is free when this returns.

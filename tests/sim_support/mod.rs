@@ -1,6 +1,13 @@
 //! What the tests of the simulated server share: a server to start, and a client that takes
 //! nothing for granted.
 #![expect(dead_code, reason = "each test file uses a part of it")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "what cannot be had fails the test"
+)]
+
+pub mod agent;
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,7 +27,8 @@ pub const MODEL: &str = "flashrig-sim";
 
 /// The `[sim]` table of the built-in profile.
 pub fn built_in_table() -> SimTable {
-    let profile: toml::Table = toml::from_str(include_str!("../../harness/servers/sim.toml")).unwrap();
+    let profile: toml::Table =
+        toml::from_str(include_str!("../../harness/servers/sim.toml")).unwrap();
     profile["sim"].clone().try_into().unwrap()
 }
 
@@ -43,13 +51,26 @@ pub fn start(scripts: Vec<Script>) -> SimHandle {
 }
 
 pub fn script(name: &str, prompt: &str, steps: Vec<Step>) -> Script {
-    let walkthrough = Walkthrough { schema: "flashrig.walkthrough/1".into(), steps };
-    Script { name: name.into(), prompt: prompt.into(), walkthrough }
+    let walkthrough = Walkthrough {
+        schema: "flashrig.walkthrough/1".into(),
+        steps,
+    };
+    Script {
+        name: name.into(),
+        prompt: prompt.into(),
+        walkthrough,
+    }
 }
 
 /// A script that says a text of so many tokens.
 pub fn talker(prompt: &str, tokens: usize) -> Script {
-    script("talk", prompt, vec![Step::Say { text: "abcd".repeat(tokens) }])
+    script(
+        "talk",
+        prompt,
+        vec![Step::Say {
+            text: "abcd".repeat(tokens),
+        }],
+    )
 }
 
 /// A tool, since only requests that offer tools play a script.
@@ -75,7 +96,12 @@ pub fn messages(user: &str, stream: bool) -> Value {
 }
 
 /// Sends a request on a connection of its own and returns the response with its open body.
-pub async fn send(sim: &SimHandle, method: Method, path: &str, body: impl Into<Bytes>) -> Response<Incoming> {
+pub async fn send(
+    sim: &SimHandle,
+    method: Method,
+    path: &str,
+    body: impl Into<Bytes>,
+) -> Response<Incoming> {
     let stream = tokio::net::TcpStream::connect(sim.addr()).await.unwrap();
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
     // The connection ends when the body is dropped; a client that leaves is tested so.
@@ -94,7 +120,19 @@ pub async fn send(sim: &SimHandle, method: Method, path: &str, body: impl Into<B
 pub async fn post(sim: &SimHandle, path: &str, body: &Value) -> (StatusCode, String) {
     let response = send(sim, Method::POST, path, body.to_string()).await;
     let status = response.status();
-    (status, String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap())
+    (
+        status,
+        String::from_utf8(
+            response
+                .into_body()
+                .collect()
+                .await
+                .unwrap()
+                .to_bytes()
+                .to_vec(),
+        )
+        .unwrap(),
+    )
 }
 
 pub async fn post_json(sim: &SimHandle, path: &str, body: &Value) -> (StatusCode, Value) {
@@ -105,7 +143,19 @@ pub async fn post_json(sim: &SimHandle, path: &str, body: &Value) -> (StatusCode
 pub async fn get(sim: &SimHandle, path: &str) -> (StatusCode, String) {
     let response = send(sim, Method::GET, path, "").await;
     let status = response.status();
-    (status, String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap())
+    (
+        status,
+        String::from_utf8(
+            response
+                .into_body()
+                .collect()
+                .await
+                .unwrap()
+                .to_bytes()
+                .to_vec(),
+        )
+        .unwrap(),
+    )
 }
 
 /// One server-sent event.
@@ -122,18 +172,30 @@ impl SseEvent {
 }
 
 pub fn events(body: &str) -> Vec<SseEvent> {
-    let frames = body.split("\n\n").filter(|frame| !frame.is_empty() && !frame.starts_with(':'));
+    let frames = body
+        .split("\n\n")
+        .filter(|frame| !frame.is_empty() && !frame.starts_with(':'));
     frames
         .map(|frame| {
-            let field = |name: &str| frame.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
-            SseEvent { name: field("event: "), data: field("data: ").unwrap() }
+            let field = |name: &str| {
+                frame
+                    .lines()
+                    .find_map(|line| line.strip_prefix(name))
+                    .map(str::to_owned)
+            };
+            SseEvent {
+                name: field("event: "),
+                data: field("data: ").unwrap(),
+            }
         })
         .collect()
 }
 
 pub fn truth(log: &Path) -> Vec<Truth> {
     let text = std::fs::read_to_string(log).unwrap();
-    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    text.lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
 }
 
 /// Waits until the log satisfies `found`.
@@ -143,7 +205,11 @@ pub async fn wait_for<T>(log: &Path, found: impl Fn(&[Truth]) -> Option<T>) -> T
         if let Some(value) = found(&truth(log)) {
             return value;
         }
-        assert!(tokio::time::Instant::now() < patience, "the log never came to say so: {:?}", truth(log));
+        assert!(
+            tokio::time::Instant::now() < patience,
+            "the log never came to say so: {:?}",
+            truth(log)
+        );
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -177,7 +177,10 @@ fn retry(toolbox: &Toolbox<'_>, action: &script::Action, place: Place, reason: &
     // A file that neither tool nor shell can show will not be shown by asking a third time.
     let limit = if action.rereads() { MAX_ATTEMPTS } else { 2 };
     if place.attempt >= limit {
-        return Next::GiveUp { step: place.step, reason: reason.to_owned() };
+        return Next::GiveUp {
+            step: place.step,
+            reason: reason.to_owned(),
+        };
     }
     let attempt = place.attempt + 1;
     Next::Do(Place {
@@ -205,14 +208,14 @@ fn calls(ask: &Ask) -> impl DoubleEndedIterator<Item = &ToolCall> {
 /// What came of a call; of several results the last.
 fn result_of<'a>(ask: &'a Ask, call: &ToolCall) -> Option<&'a ToolResult> {
     let parts = ask.messages.iter().flat_map(|m| &m.parts);
-    let results = parts.filter_map(|part| {
+    let mut results = parts.filter_map(|part| {
         if let Part::Result(result) = part {
             Some(result)
         } else {
             None
         }
     });
-    results.filter(|result| result.call == call.id).last()
+    results.rfind(|result| result.call == call.id)
 }
 
 /// Reads from the conversation where the session stands, and what comes next.

@@ -87,7 +87,7 @@ fn find<'a>(
 impl<'a> Toolbox<'a> {
     /// Sorts the tools of a request.
     pub fn new(ask: &'a Ask) -> Self {
-        let tools: Vec<&ToolOffer> = ask.tools.iter().filter(|tool| !tool.deferred).collect();
+        let tools: Vec<&ToolOffer> = ask.tools.iter().filter(|tool| tool.callable).collect();
         Self {
             any: !tools.is_empty(),
             shell: find(
@@ -95,7 +95,7 @@ impl<'a> Toolbox<'a> {
                 &["bash", "shell", "exec", "terminal", "command"],
                 &[COMMAND],
             ),
-            read: find(&tools, &["read", "view", "open", "cat"], &[PATH]),
+            read: find(&tools, &["read", "view", "open"], &[PATH]),
             edit: find(&tools, &["edit", "replace", "update"], &[PATH, OLD, NEW]),
             write: find(&tools, &["write", "create", "save"], &[PATH, CONTENT]),
             search: find(&tools, &["grep", "search"], &[PATTERN]),
