@@ -76,7 +76,7 @@ impl Checks<'_> {
             program,
             dir,
             self.sandbox.clone(),
-            self.shim.clone(),
+            self.shim,
         );
         spec.args = args.iter().map(Into::into).collect();
         spec.env = base_environment(self.home, &self.places.operator)
