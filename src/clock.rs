@@ -35,7 +35,10 @@ impl Stamp {
 impl std::ops::Add<Duration> for Stamp {
     type Output = Self;
     fn add(self, rhs: Duration) -> Self {
-        Self(self.0.saturating_add(u64::try_from(rhs.as_nanos()).unwrap_or(u64::MAX)))
+        Self(
+            self.0
+                .saturating_add(u64::try_from(rhs.as_nanos()).unwrap_or(u64::MAX)),
+        )
     }
 }
 
@@ -70,13 +73,19 @@ pub struct Origin {
 impl Origin {
     /// Takes both readings together.
     pub fn now() -> Self {
-        Self { stamp: Stamp::now(), wall: jiff::Timestamp::now() }
+        Self {
+            stamp: Stamp::now(),
+            wall: jiff::Timestamp::now(),
+        }
     }
 
     /// Seconds from the origin to `stamp`; negative when it lies before.
     pub fn at(&self, stamp: Stamp) -> Seconds {
         let nanos = i128::from(stamp.0) - i128::from(self.stamp.0);
-        #[expect(clippy::cast_precision_loss, reason = "a run is far shorter than 2^53 ns")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a run is far shorter than 2^53 ns"
+        )]
         Seconds(nanos as f64 / 1e9)
     }
 }

@@ -3,7 +3,10 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if std::env::args_os().nth(1).is_some_and(|word| word == flashrig::process::shim::SUBCOMMAND) {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == flashrig::process::shim::SUBCOMMAND)
+    {
         return flashrig::process::shim::main();
     }
     flashrig::cli::main()

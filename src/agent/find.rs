@@ -76,7 +76,10 @@ impl Places {
     pub fn visible(&self) -> Vec<PathBuf> {
         let rustup = match self.operator.get(OsStr::new("RUSTUP_HOME")) {
             Some(folder) => Some(PathBuf::from(folder)),
-            None => self.operator.get(OsStr::new("HOME")).map(|h| Path::new(h).join(".rustup")),
+            None => self
+                .operator
+                .get(OsStr::new("HOME"))
+                .map(|h| Path::new(h).join(".rustup")),
         };
         std::env::split_paths(self.path_var())
             .chain(rustup)

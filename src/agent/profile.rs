@@ -86,7 +86,7 @@ impl Profile {
             message,
         };
         let duration =
-            |field: &str, text: &str| parse_duration(text).map_err(|message| bad(field, message));
+            |field: &str, text: &str| parse_duration(text).map_err(|e| bad(field, e.to_string()));
         let template = |field: &str, text: &str| {
             Template::parse(text).map_err(|e: TemplateError| bad(field, e.to_string()))
         };

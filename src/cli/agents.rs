@@ -25,11 +25,16 @@ pub async fn agents(command: AgentsCommand, console: Console) -> Result<Exit, Fa
     match command {
         AgentsCommand::List => list(&library, &setting, console).await,
         AgentsCommand::Install { names } => {
-            let profiles: Vec<_> =
-                names.iter().map(|n| library.load(n)).collect::<Result<_, _>>().or_usage()?;
+            let profiles: Vec<_> = names
+                .iter()
+                .map(|n| library.load(n))
+                .collect::<Result<_, _>>()
+                .or_usage()?;
             for profile in &profiles {
                 console.note(&format!("installing {} …", profile.title));
-                let found = install(profile, &setting.places, &setting.shim).await.or_rig()?;
+                let found = install(profile, &setting.places, &setting.shim)
+                    .await
+                    .or_rig()?;
                 let version = agent::version(profile, &found, &setting.places).await;
                 console.result(&format!(
                     "{} {} in {}",
@@ -66,15 +71,23 @@ async fn list(library: &Library, setting: &Setting, console: Console) -> Result<
         return Ok(Exit::Yes);
     }
     for row in rows {
-        let pinned = row.pinned.map_or_else(String::new, |p| format!(", pinned {p}"));
+        let pinned = row
+            .pinned
+            .map_or_else(String::new, |p| format!(", pinned {p}"));
         let state = match (row.program, row.note) {
             (Some(program), _) => {
-                format!("{} at {program}", row.version.as_deref().unwrap_or("version unknown"))
+                format!(
+                    "{} at {program}",
+                    row.version.as_deref().unwrap_or("version unknown")
+                )
             }
             (None, Some(note)) => note,
             (None, None) => String::new(),
         };
-        console.result(&format!("{:<10} {}{pinned}\n           {state}", row.name, row.title));
+        console.result(&format!(
+            "{:<10} {}{pinned}\n           {state}",
+            row.name, row.title
+        ));
     }
     Ok(Exit::Yes)
 }

@@ -29,7 +29,13 @@ pub struct Common {
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
     /// Show nothing but results and errors
-    #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = "Output")]
+    #[arg(
+        short,
+        long,
+        global = true,
+        conflicts_with = "verbose",
+        help_heading = "Output"
+    )]
     pub quiet: bool,
     /// Show more of what is going on (twice for even more)
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Output")]

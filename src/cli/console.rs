@@ -1,5 +1,9 @@
 //! The one owner of the terminal: results on standard output, everything else on standard error.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the console module")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is the console module"
+)]
 
 use std::io::{self, Write};
 
@@ -36,7 +40,10 @@ impl Console {
                 .without_time()
                 .try_init();
         }
-        Self { quiet: common.quiet, json: common.json }
+        Self {
+            quiet: common.quiet,
+            json: common.json,
+        }
     }
 
     /// Whether JSON was asked for.
@@ -74,7 +81,10 @@ impl Console {
 
     /// An error, with everything that it has to say, on as few lines as it needs.
     pub fn error(self, error: &anyhow::Error) {
-        eprintln!("{} {error:#}", console::style("error:").for_stderr().red().bold());
+        eprintln!(
+            "{} {error:#}",
+            console::style("error:").for_stderr().red().bold()
+        );
     }
 }
 

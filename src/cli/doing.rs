@@ -25,7 +25,13 @@ struct Open {
 impl Doing {
     /// A session that was just let go.
     pub fn new(started: Stamp) -> Self {
-        Self { started, turn: 0, open: BTreeMap::new(), idle_since: started, tool: None }
+        Self {
+            started,
+            turn: 0,
+            open: BTreeMap::new(),
+            idle_since: started,
+            tool: None,
+        }
     }
 
     /// A request went out.
@@ -34,7 +40,15 @@ impl Doing {
         if !side {
             self.turn += 1;
         }
-        self.open.insert(number, Open { side, asked: at, first: None, last: (at, 0) });
+        self.open.insert(
+            number,
+            Open {
+                side,
+                asked: at,
+                first: None,
+                last: (at, 0),
+            },
+        );
     }
 
     /// Its answer grows.
@@ -64,7 +78,11 @@ impl Doing {
     /// What it is doing, e.g. `turn 3, 21 s: waiting 12 s for the first token`.
     pub fn words(&self, now: Stamp) -> String {
         let total = now.since(self.started).as_secs();
-        let main = self.open.values().find(|o| !o.side).or_else(|| self.open.values().next());
+        let main = self
+            .open
+            .values()
+            .find(|o| !o.side)
+            .or_else(|| self.open.values().next());
         let what = match main {
             Some(open) => {
                 let side = if open.side { " (side request)" } else { "" };
@@ -83,7 +101,11 @@ impl Doing {
                 let since = now.since(self.idle_since).as_secs();
                 let tool = self.tool.as_deref().unwrap_or("its tools");
                 let short: String = tool.chars().take(60).collect();
-                if since == 0 { format!("running {short}") } else { format!("running {short} ({since} s)") }
+                if since == 0 {
+                    format!("running {short}")
+                } else {
+                    format!("running {short} ({since} s)")
+                }
             }
         };
         format!("turn {}, {total} s: {what}", self.turn)
@@ -116,21 +138,33 @@ mod tests {
         let mut doing = Doing::new(at(0));
         assert_eq!(doing.words(at(1000)), "turn 0, 1 s: starting");
         doing.asked(1, false, at(2000));
-        assert_eq!(doing.words(at(14_000)), "turn 1, 14 s: waiting 12 s for the first token");
+        assert_eq!(
+            doing.words(at(14_000)),
+            "turn 1, 14 s: waiting 12 s for the first token"
+        );
         doing.generating(1, 1, at(15_000));
         doing.generating(1, 39, at(16_000));
         assert_eq!(doing.words(at(16_000)), "turn 1, 16 s: 38 tok/s");
         doing.tool(Some("Bash cargo test".into()));
         doing.answered(1, at(17_000));
-        assert_eq!(doing.words(at(20_000)), "turn 1, 20 s: running Bash cargo test (3 s)");
+        assert_eq!(
+            doing.words(at(20_000)),
+            "turn 1, 20 s: running Bash cargo test (3 s)"
+        );
     }
 
     #[test]
     fn a_main_request_is_shown_before_a_side_request() {
         let mut doing = Doing::new(at(0));
         doing.asked(1, true, at(0));
-        assert_eq!(doing.words(at(3000)), "turn 0, 3 s: waiting 3 s for the first token (side request)");
+        assert_eq!(
+            doing.words(at(3000)),
+            "turn 0, 3 s: waiting 3 s for the first token (side request)"
+        );
         doing.asked(2, false, at(1000));
-        assert_eq!(doing.words(at(3000)), "turn 1, 3 s: waiting 2 s for the first token");
+        assert_eq!(
+            doing.words(at(3000)),
+            "turn 1, 3 s: waiting 2 s for the first token"
+        );
     }
 }

@@ -49,15 +49,24 @@ pub trait OrFail<T> {
 
 impl<T, E: Into<anyhow::Error>> OrFail<T> for Result<T, E> {
     fn or_usage(self) -> Result<T, Failure> {
-        self.map_err(|e| Failure { exit: Exit::Usage, error: e.into() })
+        self.map_err(|e| Failure {
+            exit: Exit::Usage,
+            error: e.into(),
+        })
     }
 
     fn or_rig(self) -> Result<T, Failure> {
-        self.map_err(|e| Failure { exit: Exit::Rig, error: e.into() })
+        self.map_err(|e| Failure {
+            exit: Exit::Rig,
+            error: e.into(),
+        })
     }
 }
 
 /// An error from words.
 pub fn usage(words: impl Into<String>) -> Failure {
-    Failure { exit: Exit::Usage, error: anyhow::anyhow!(words.into()) }
+    Failure {
+        exit: Exit::Usage,
+        error: anyhow::anyhow!(words.into()),
+    }
 }

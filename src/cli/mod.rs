@@ -55,10 +55,11 @@ fn dispatch(command: Command, console: Console) -> Result<Exit, Failure> {
     }
 }
 
-fn within_runtime(
-    work: impl Future<Output = Result<Exit, Failure>>,
-) -> Result<Exit, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().or_rig()?;
+fn within_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .or_rig()?;
     let exit = runtime.block_on(work);
     // A blocking call that hangs must not keep the program.
     runtime.shutdown_background();

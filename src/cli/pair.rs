@@ -16,9 +16,7 @@ use crate::agent::{self, CommandLine, FindError, Found, Profile, find, install};
 use crate::clock::{Origin, Seconds};
 use crate::judge::answer;
 use crate::plan::{Agent, Plan};
-use crate::records::{
-    CachePolicy, Host, RUN_SCHEMA, Rig, Run, RunState, Spec, Thresholds,
-};
+use crate::records::{CachePolicy, Host, RUN_SCHEMA, Rig, Run, RunState, Spec, Thresholds};
 use crate::report;
 use crate::run::{Bus, Context, Live, Scratch, Stop, execute};
 use crate::server::{Connected, Target, Wanted, connect, warm_up};
@@ -32,8 +30,12 @@ pub async fn pair(args: PairArgs, console: Console) -> Result<Exit, Failure> {
     let setting = Setting::new()?;
     let project = setting.places.project.clone();
     let wanted = Typed::read(&args, &project)?;
-    let target =
-        Target::parse(args.server.server.as_deref(), args.server.speed, Some(&project)).or_usage()?;
+    let target = Target::parse(
+        args.server.server.as_deref(),
+        args.server.speed,
+        Some(&project),
+    )
+    .or_usage()?;
     needed_programs(&wanted.tasks, &setting)?;
     writable(&args.results)?;
 
@@ -74,7 +76,11 @@ fn show(run: &Run, results: &Path, console: Console) -> Result<(), Failure> {
     if console.json() {
         console.json_result(run).or_rig()?;
     } else {
-        console.result(&format!("\n{}Results: {}", report::text(run), results.display()));
+        console.result(&format!(
+            "\n{}Results: {}",
+            report::text(run),
+            results.display()
+        ));
     }
     Ok(())
 }
@@ -127,7 +133,13 @@ impl Typed {
                  a task: --task NAME@command",
             ));
         }
-        Ok(Self { tasks, agents, profiles, command, thresholds: Thresholds { pass, fail } })
+        Ok(Self {
+            tasks,
+            agents,
+            profiles,
+            command,
+            thresholds: Thresholds { pass, fail },
+        })
     }
 }
 
@@ -150,15 +162,24 @@ fn needed_programs(tasks: &[Arc<Task>], setting: &Setting) -> Result<(), Failure
 
 /// Found out before minutes are spent: the results folder can be written.
 fn writable(results: &Path) -> Result<(), Failure> {
-    let existing = results.ancestors().find(|p| p.exists()).unwrap_or(Path::new("."));
-    let existing = if existing.as_os_str().is_empty() { Path::new(".") } else { existing };
-    tempfile::NamedTempFile::new_in(existing).map(drop).map_err(|e| Failure {
-        exit: Exit::Rig,
-        error: anyhow!(
-            "the results folder {} cannot be written: {e}; choose another with --results",
-            results.display()
-        ),
-    })
+    let existing = results
+        .ancestors()
+        .find(|p| p.exists())
+        .unwrap_or(Path::new("."));
+    let existing = if existing.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        existing
+    };
+    tempfile::NamedTempFile::new_in(existing)
+        .map(drop)
+        .map_err(|e| Failure {
+            exit: Exit::Rig,
+            error: anyhow!(
+                "the results folder {} cannot be written: {e}; choose another with --results",
+                results.display()
+            ),
+        })
 }
 
 async fn prepare(
@@ -176,8 +197,7 @@ async fn prepare(
     let server = reach(args, wanted, target).await?;
     let agents = find_agents(args, wanted, setting, &note).await?;
     let plan = plan(args, wanted, &agents, server.record.simulated);
-    let scratch =
-        Scratch::new(&Scratch::candidates(&setting.places.cache)).or_rig()?;
+    let scratch = Scratch::new(&Scratch::candidates(&setting.places.cache)).or_rig()?;
     let bases = bases(&wanted.tasks, scratch.path())?;
     warm_up_all(&server, &agents, &note).await?;
 
@@ -185,7 +205,9 @@ async fn prepare(
     let id = run_id(&origin, &plan);
     let store = Store::create(&args.results, &id).or_rig()?;
     let results = store.folder().to_owned();
-    let cores = std::thread::available_parallelism().ok().and_then(|n| u32::try_from(n.get()).ok());
+    let cores = std::thread::available_parallelism()
+        .ok()
+        .and_then(|n| u32::try_from(n.get()).ok());
     let record = Run {
         schema: RUN_SCHEMA.to_owned(),
         id: store.id(),
@@ -235,13 +257,18 @@ async fn reach(args: &PairArgs, wanted: &Typed, target: &Target) -> Result<Conne
         .iter()
         .filter_map(|t| {
             let walkthrough = t.walkthrough.clone()?;
-            let script = Script { name: t.name.clone(), prompt: t.prompt.clone(), walkthrough };
+            let script = Script {
+                name: t.name.clone(),
+                prompt: t.prompt.clone(),
+                walkthrough,
+            };
             Some((t.name.as_str(), script))
         })
         .collect();
-    if let (Target::Simulated { .. }, Some(task)) =
-        (target, wanted.tasks.iter().find(|t| t.walkthrough.is_none()))
-    {
+    if let (Target::Simulated { .. }, Some(task)) = (
+        target,
+        wanted.tasks.iter().find(|t| t.walkthrough.is_none()),
+    ) {
         return Err(usage(format!(
             "task {} has no walkthrough.toml for the simulated server to play; give it one, or \
              name a real server with --server",
@@ -253,7 +280,9 @@ async fn reach(args: &PairArgs, wanted: &Typed, target: &Target) -> Result<Conne
         context: args.server.context,
         key_env: args.server.key_env.clone(),
     };
-    connect(target, &asked, scripts.into_values().collect(), None).await.or_rig()
+    connect(target, &asked, scripts.into_values().collect(), None)
+        .await
+        .or_rig()
 }
 
 async fn find_agents(
@@ -276,7 +305,12 @@ async fn find_agents(
         let version = agent::version(profile, &found, &setting.places).await;
         agents.insert(
             name.clone(),
-            Arc::new(Agent { profile: profile.clone(), found, version, command }),
+            Arc::new(Agent {
+                profile: profile.clone(),
+                found,
+                version,
+                command,
+            }),
         );
     }
     Ok(agents)
@@ -287,13 +321,19 @@ async fn installed(
     setting: &Setting,
     note: &impl Fn(String),
 ) -> Result<Found, Failure> {
-    let version = profile.npm.as_deref().and_then(agent::pinned_version).unwrap_or_default();
+    let version = profile
+        .npm
+        .as_deref()
+        .and_then(agent::pinned_version)
+        .unwrap_or_default();
     note(format!(
         "{} is not on PATH; installing {version} with npm into {} (once, some hundred MB)",
         profile.title,
         setting.places.cache.display()
     ));
-    let found = install(profile, &setting.places, &setting.shim).await.or_rig()?;
+    let found = install(profile, &setting.places, &setting.shim)
+        .await
+        .or_rig()?;
     note(format!("{} {version} installed", profile.title));
     Ok(found)
 }
@@ -357,16 +397,32 @@ async fn warm_up_all(
 /// `20261129T172557Z-pair-fix-bug-add-flag`, cut where it gets long.
 fn run_id(origin: &Origin, plan: &Plan) -> String {
     let tasks: BTreeSet<&str> = plan.sessions.iter().map(|s| s.task.name.as_str()).collect();
-    let slug: String = tasks.into_iter().collect::<Vec<_>>().join("-").chars().take(60).collect();
+    let slug: String = tasks
+        .into_iter()
+        .collect::<Vec<_>>()
+        .join("-")
+        .chars()
+        .take(60)
+        .collect();
     format!("{}-pair-{slug}", origin.wall.strftime("%Y%m%dT%H%M%SZ"))
 }
 
 fn host(cores: Option<u32>) -> Host {
     let os = nix::sys::utsname::uname().map_or_else(
         |_| std::env::consts::OS.to_owned(),
-        |u| format!("{} {}", u.sysname().to_string_lossy(), u.release().to_string_lossy()),
+        |u| {
+            format!(
+                "{} {}",
+                u.sysname().to_string_lossy(),
+                u.release().to_string_lossy()
+            )
+        },
     );
-    Host { os, arch: std::env::consts::ARCH.to_owned(), cores }
+    Host {
+        os,
+        arch: std::env::consts::ARCH.to_owned(),
+        cores,
+    }
 }
 
 /// 32 random bytes from the system, hexadecimal.

@@ -40,7 +40,9 @@ pub fn completions(shell: clap_complete::Shell, console: Console) -> Exit {
 /// `flashrig man`.
 pub fn man(console: Console) -> Result<Exit, Failure> {
     let mut out = Vec::new();
-    clap_mangen::Man::new(Cli::command()).render(&mut out).or_rig()?;
+    clap_mangen::Man::new(Cli::command())
+        .render(&mut out)
+        .or_rig()?;
     console.result(&String::from_utf8_lossy(&out));
     Ok(Exit::Yes)
 }
@@ -51,7 +53,11 @@ pub fn report(args: &ReportArgs, console: Console) -> Result<Exit, Failure> {
     if console.json() {
         console.json_result(&run).or_rig()?;
     } else {
-        console.result(&format!("{}Results: {}", report::text(&run), args.run.display()));
+        console.result(&format!(
+            "{}Results: {}",
+            report::text(&run),
+            args.run.display()
+        ));
     }
     Ok(Exit::Yes)
 }

@@ -49,17 +49,32 @@ fn fact(what: &What) -> Option<String> {
         What::ArmStarted { round, arm } => Some(format!("round {round}, {}", arm.words())),
         What::SessionStarted { session, .. } => Some(format!("  {session}: started")),
         What::SessionEnded { session, .. } => {
-            let wall = session.wall_s.map_or_else(String::new, |w| format!(" after {:.1} s", w.0));
-            Some(format!("  {}: {}{wall}", session.id, session.status.words()))
+            let wall = session
+                .wall_s
+                .map_or_else(String::new, |w| format!(" after {:.1} s", w.0));
+            Some(format!(
+                "  {}: {}{wall}",
+                session.id,
+                session.status.words()
+            ))
         }
         What::SessionVerified { session, .. } => Some(if session.failures.is_empty() {
             format!("  {}: verified, done", session.id)
         } else {
-            format!("  {}: not done: {}", session.id, session.failures.join("; "))
+            format!(
+                "  {}: not done: {}",
+                session.id,
+                session.failures.join("; ")
+            )
         }),
-        What::RoundFinished { round, valid: false, invalid_reasons } => {
-            Some(format!("round {round} is not compared: {}", invalid_reasons.join("; ")))
-        }
+        What::RoundFinished {
+            round,
+            valid: false,
+            invalid_reasons,
+        } => Some(format!(
+            "round {round} is not compared: {}",
+            invalid_reasons.join("; ")
+        )),
         What::RunStarted { .. }
         | What::ArmFinished { .. }
         | What::RoundFinished { .. }
@@ -124,7 +139,9 @@ fn follow(
 
 fn take(doing: &mut Doing, step: Step) {
     match step {
-        Step::Asked { role: Role::Probe, .. } => {}
+        Step::Asked {
+            role: Role::Probe, ..
+        } => {}
         Step::Asked { number, role, at } => doing.asked(number, role == Role::Side, at),
         Step::Generating { number, events, at } => doing.generating(number, events, at),
         Step::Answered { number, at, .. } => doing.answered(number, at),

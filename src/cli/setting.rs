@@ -26,7 +26,14 @@ impl Setting {
         let cache = cache_folder(&operator);
         let project = std::env::current_dir().or_rig()?;
         let shim = std::env::current_exe().or_rig()?;
-        Ok(Self { places: Places { operator, project, cache }, shim })
+        Ok(Self {
+            places: Places {
+                operator,
+                project,
+                cache,
+            },
+            shim,
+        })
     }
 }
 

@@ -24,7 +24,9 @@ pub async fn watch(console: Console, stop: watch::Sender<bool>) {
             _ = hangup.recv() => {}
         }
         if first {
-            console.note("stopping: ending the agents, keeping what was finished (again to stop at once)");
+            console.note(
+                "stopping: ending the agents, keeping what was finished (again to stop at once)",
+            );
             let _ = stop.send(true);
             first = false;
         } else {

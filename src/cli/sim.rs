@@ -25,7 +25,11 @@ pub async fn sim(args: SimArgs, console: Console) -> Result<Exit, Failure> {
     for name in library.names().or_usage()? {
         let task = library.load(&name).or_usage()?;
         if let Some(walkthrough) = task.walkthrough {
-            scripts.push(Script { name, prompt: task.prompt, walkthrough });
+            scripts.push(Script {
+                name,
+                prompt: task.prompt,
+                walkthrough,
+            });
         }
     }
     let (stopper, mut stop) = Stop::new();

@@ -27,11 +27,17 @@ pub async fn tasks(command: TasksCommand, console: Console) -> Result<Exit, Fail
     let library = Library::new(Some(&setting.places.project));
     match command {
         TasksCommand::List => list(&library, console),
-        TasksCommand::Verify { names, sandbox: choice } => {
-            let names = if names.is_empty() { library.names().or_usage()? } else { names };
+        TasksCommand::Verify {
+            names,
+            sandbox: choice,
+        } => {
+            let names = if names.is_empty() {
+                library.names().or_usage()?
+            } else {
+                names
+            };
             let sandbox = sandbox(choice).await?;
-            let scratch =
-                Scratch::new(&Scratch::candidates(&setting.places.cache)).or_rig()?;
+            let scratch = Scratch::new(&Scratch::candidates(&setting.places.cache)).or_rig()?;
             let mut proofs = Vec::new();
             for name in names {
                 let task = library.load(&name).or_usage()?;
@@ -41,7 +47,9 @@ pub async fn tasks(command: TasksCommand, console: Console) -> Result<Exit, Fail
                 let base = Base::make(&task.source, &folder.join("base")).or_usage()?;
                 let home = folder.join("home");
                 let checks = Checks::new(&sandbox, &setting.shim, &setting.places, &home);
-                let proof = prove(&task, &base, &folder.join("cases"), &checks).await.or_rig()?;
+                let proof = prove(&task, &base, &folder.join("cases"), &checks)
+                    .await
+                    .or_rig()?;
                 if !console.json() {
                     console.result(&words(&proof));
                 }
@@ -70,7 +78,11 @@ fn words(proof: &Proof) -> String {
     let mut out = format!(
         "{}: {}\n",
         proof.task,
-        if proof.is_sound() { "its checks tell right from wrong" } else { "NOT SOUND" }
+        if proof.is_sound() {
+            "its checks tell right from wrong"
+        } else {
+            "NOT SOUND"
+        }
     );
     for row in &proof.rows {
         let mark = match row.outcome {
@@ -106,7 +118,11 @@ fn list(library: &Library, console: Console) -> Result<Exit, Failure> {
         return Ok(Exit::Yes);
     }
     for row in rows {
-        let real_only = if row.simulated { "" } else { ", real servers only" };
+        let real_only = if row.simulated {
+            ""
+        } else {
+            ", real servers only"
+        };
         console.result(&format!(
             "{:<14} {}\n               {}, {} checks, {} cheats{real_only}",
             row.name, row.title, row.source, row.checks, row.cheats

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Seconds;
 
 /// The protocol that a request speaks, told from its path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {
     /// `POST /v1/messages`

@@ -43,8 +43,8 @@ fn head(run: &Run, out: &mut String) {
             .map_or_else(String::new, |s| format!(" at speed {s}"));
         let _ = writeln!(
             out,
-            "{} Simulated server{speed}: the agents, their work and the checks are real; the \
-             server's speed is made up.",
+            "{} server{speed}: the agents, their work and the checks are real; the server's speed is \
+             made up.",
             Style::new().yellow().bold().apply_to("SIMULATED"),
         );
     }

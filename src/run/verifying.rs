@@ -32,7 +32,12 @@ impl<'a> Checks<'a> {
     /// Checks are contained by `sandbox`, supervised by the binary `shim`, find programs in
     /// `places`, and have `home` to themselves.
     pub fn new(sandbox: &'a Sandbox, shim: &'a Path, places: &'a Places, home: &'a Path) -> Self {
-        Self { sandbox, shim, places, home }
+        Self {
+            sandbox,
+            shim,
+            places,
+            home,
+        }
     }
 }
 
@@ -71,13 +76,7 @@ impl Checks<'_> {
                 return not_started(format!("cannot make a home for the checks: {e}"));
             }
         }
-        let mut spec = Spec::new(
-            "check",
-            program,
-            dir,
-            self.sandbox.clone(),
-            self.shim,
-        );
+        let mut spec = Spec::new("check", program, dir, self.sandbox.clone(), self.shim);
         spec.args = args.iter().map(Into::into).collect();
         spec.env = base_environment(self.home, &self.places.operator)
             .into_iter()

@@ -92,27 +92,9 @@ pub(super) fn suggestion(nearest: Option<&str>, known: &[String], what: &str) ->
     nearest + &known
 }
 
-/// The known name that resembles `name` most, if any does enough to be worth suggesting.
-pub(super) fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a String> {
-    known
-        .iter()
-        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
-        .filter(|(distance, candidate)| *distance * 2 <= candidate.chars().count())
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_a_name_that_resembles_is_suggested() {
-        let known = ["add-flag".to_owned(), "fix-bug".to_owned()];
-        assert_eq!(nearest("fixbug", &known), Some(&known[1]));
-        assert_eq!(nearest("ad-flga", &known), Some(&known[0]));
-        assert_eq!(nearest("refactor", &known), None);
-    }
 
     #[test]
     fn columns_count_characters() {

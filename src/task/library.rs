@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::error::nearest;
 use super::folder::Folder;
 use super::{Task, TaskError, read_task};
+use crate::config::nearest;
 use crate::embedded;
 
 /// Where tasks and fixtures are looked for.
@@ -73,7 +73,7 @@ impl Library {
             Some(folder) => read_task::read(name, &folder, self),
             None => {
                 let known = self.names()?;
-                let nearest = nearest(name, &known).cloned();
+                let nearest = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
                 Err(TaskError::UnknownTask {
                     name: name.to_owned(),
                     nearest,

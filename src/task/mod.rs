@@ -10,13 +10,12 @@
 //! | `raw.rs` | the files as people write them |
 //! | `spec.rs`, `walkthrough.rs` | the same, validated |
 //! | `read_task.rs`, `read_fixture.rs`, `read_walkthrough.rs` | from the one to the other |
-//! | `human.rs`, `paths.rs` | durations, relative paths and globs as people write them |
+//! | `paths.rs` | relative paths and globs as people write them |
 //! | `error.rs` | what can be wrong |
 
 mod document;
 mod error;
 mod folder;
-pub mod human;
 mod library;
 mod paths;
 mod raw;

@@ -5,15 +5,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::document::Document;
-use super::error::{nearest, suggestion};
+use super::error::suggestion;
 use super::folder::Folder;
-use super::human::parse_duration;
 use super::library::Library;
 use super::raw::{BeforeEntry, CheckEntry, TASK_SCHEMA, TaskFile};
 use super::{
     Before, Cheat, Check, DiffLimit, HiddenFile, Source, Task, TaskError, paths, read_fixture,
     read_walkthrough,
 };
+use crate::config::{nearest, parse_duration};
 
 const FILE: &str = "task.toml";
 const PROMPT: &str = "prompt.md";
@@ -103,7 +103,7 @@ impl Reader<'_> {
             Some(folder) => Ok(Source::Fixture(read_fixture::read(name, &folder)?)),
             None => {
                 let known = library.fixture_names()?;
-                let nearest = nearest(name, &known).map(String::as_str);
+                let nearest = nearest(name, known.iter().map(String::as_str));
                 let more = suggestion(nearest, &known, "fixtures");
                 Err(self
                     .document
