@@ -5,6 +5,11 @@
     dead_code,
     reason = "each test file uses its own part of the shared support"
 )]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "the support code of tests fails the test"
+)]
 
 #[path = "support/gateway_rig.rs"]
 mod gateway_rig;

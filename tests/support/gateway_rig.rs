@@ -53,9 +53,11 @@ impl Rig {
             nonce: setup.nonce,
             origin: origin.clone(),
         };
-        let session = Session::open(config, move |event| heard.lock().unwrap().push(event))
-            .await
-            .unwrap();
+        let runtime = setup
+            .runtime
+            .unwrap_or_else(tokio::runtime::Handle::current);
+        let opening = Session::open(config, move |event| heard.lock().unwrap().push(event));
+        let session = runtime.spawn(opening).await.unwrap().unwrap();
         Self {
             server,
             session,
