@@ -1,5 +1,7 @@
 //! One request: read its head and body, check it, forward it, hand the response over.
 
+use std::error::Error as _;
+use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -81,11 +83,17 @@ pub(super) async fn serve(
         Ok((response, lease)) => hand_over(&shared, response, lease, client, recording),
         Err(refusal) => {
             let (response, length) = reply(dialect, refusal.reason, &refusal.message);
-            recording.attempt.status = Some(response.status().as_u16());
-            if recording.attempt.method != Method::HEAD.as_str() {
-                recording.attempt.response_bytes = length;
+            let attempt = &mut recording.attempt;
+            attempt.error = Some(refusal.reason.error(&refusal.message));
+            // Who has left gets no answer.
+            if refusal.end != End::ClientAborted {
+                attempt.status = Some(response.status().as_u16());
+                attempt.response_bytes = if attempt.method == Method::HEAD.as_str() {
+                    0
+                } else {
+                    length
+                };
             }
-            recording.attempt.error = Some(refusal.reason.error(&refusal.message));
             recording.finish(refusal.end, Stamp::now());
             response
         }
@@ -183,12 +191,6 @@ fn check_head(
             "this is an LLM server's address, not a proxy; set it as base URL instead",
         ));
     }
-    if headers.contains_key(CONTENT_LENGTH) && headers.contains_key(TRANSFER_ENCODING) {
-        return Err(Refusal::rejected(
-            Reason::BadRequest,
-            "the request has both content-length and transfer-encoding; send one of them",
-        ));
-    }
     match headers::check(headers, &shared.token) {
         Credentials::Valid => Ok(Credentials::Valid),
         // Some agents try the address out before they send any credentials. That reaches the
@@ -237,11 +239,20 @@ async fn read_body(
 
 fn body_fault(error: &hyper::Error) -> Refusal {
     let message = format!("the request's body broke off: {}", describe(error));
-    // An end in the middle is the client leaving; anything else is not HTTP.
-    let end = if error.is_incomplete_message() || error.is_closed() || error.is_canceled() {
-        End::ClientAborted
-    } else {
+    let source = error
+        .source()
+        .and_then(|source| source.downcast_ref::<io::Error>());
+    // What cannot be read as HTTP is the client's fault; anything else is its leaving.
+    let malformed = source.is_some_and(|source| {
+        matches!(
+            source.kind(),
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData
+        )
+    });
+    let end = if malformed {
         End::RejectedByGateway
+    } else {
+        End::ClientAborted
     };
     Refusal {
         reason: Reason::BadRequest,

@@ -29,6 +29,8 @@ pub struct Setup {
     pub nonce: Option<String>,
     /// In place of the scripted server's.
     pub url: Option<String>,
+    /// Where the gateway runs, in place of the test's own runtime.
+    pub runtime: Option<tokio::runtime::Handle>,
 }
 
 impl Rig {
@@ -51,9 +53,11 @@ impl Rig {
             nonce: setup.nonce,
             origin: origin.clone(),
         };
-        let session = Session::open(config, move |event| heard.lock().unwrap().push(event))
-            .await
-            .unwrap();
+        let runtime = setup
+            .runtime
+            .unwrap_or_else(tokio::runtime::Handle::current);
+        let opening = Session::open(config, move |event| heard.lock().unwrap().push(event));
+        let session = runtime.spawn(opening).await.unwrap().unwrap();
         Self {
             server,
             session,
@@ -129,4 +133,26 @@ pub fn delta(delta: &str) -> String {
 /// An event with a name.
 pub fn event(name: &str, data: &str) -> String {
     format!("event: {name}\ndata: {data}\n\n")
+}
+
+/// The end of a chat stream.
+pub const STOP: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+
+/// Runs one chat exchange whose stream the test writes chunk by chunk, ended in good order.
+pub async fn chat_stream(chunks: &[&str]) -> (Vec<u8>, bool, Attempt) {
+    stream(CHAT, CHAT_BODY, chunks).await
+}
+
+/// The same for any route.
+pub async fn stream(path: &str, body: &str, chunks: &[&str]) -> (Vec<u8>, bool, Attempt) {
+    let rig = Rig::new().await;
+    let mut client = rig.post(path, body).await;
+    let (mut server, _) = rig.server.request().await;
+    server.start_stream().await;
+    for chunk in chunks {
+        server.send_chunk(chunk).await;
+    }
+    server.end_stream().await;
+    let response = client.response().await;
+    (response.body, response.whole, rig.row().await)
 }

@@ -33,16 +33,18 @@ pub(super) fn frame(frame: &Value, at: Stamp, facts: &mut Facts) {
                 None => facts.missing(&format!("{kind}.response")),
             }
         }
-        "response.output_item.added" => match frame.pointer("/item/type").and_then(Value::as_str) {
-            Some("function_call" | "custom_tool_call") => facts.tool_named(at),
-            _ => {}
-        },
+        "response.output_item.added" if is_tool_call(frame) => facts.tool_named(at),
         "response.output_text.delta" | "response.refusal.delta" => {
             delta(frame, kind, at, Content::Visible, facts)
         }
         _ if kind.ends_with(".delta") => delta(frame, kind, at, Content::Hidden, facts),
         _ => {}
     }
+}
+
+fn is_tool_call(frame: &Value) -> bool {
+    let kind = frame.pointer("/item/type").and_then(Value::as_str);
+    matches!(kind, Some("function_call" | "custom_tool_call"))
 }
 
 fn delta(frame: &Value, kind: &str, at: Stamp, content: Content, facts: &mut Facts) {
