@@ -135,6 +135,9 @@ pub struct PairArgs {
     /// Keep every session's workspace in the results folder
     #[arg(long)]
     pub keep: bool,
+    /// Do not keep the bodies of the agents' requests in the results folder
+    #[arg(long)]
+    pub no_bodies: bool,
     /// Folder for results
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub results: PathBuf,

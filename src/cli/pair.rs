@@ -18,7 +18,7 @@ use crate::judge::answer;
 use crate::plan::{Agent, Plan};
 use crate::records::{CachePolicy, Host, RUN_SCHEMA, Rig, Run, RunState, Spec, Thresholds};
 use crate::report;
-use crate::run::{Bus, Context, Live, Scratch, Stop, execute};
+use crate::run::{Bodies, Bus, Context, Live, Scratch, Stop, execute};
 use crate::server::{Connected, Target, Wanted, connect, warm_up};
 use crate::sim::Script;
 use crate::store::Store;
@@ -52,9 +52,12 @@ pub async fn pair(args: PairArgs, console: Console) -> Result<Exit, Failure> {
         prepared = prepare(&args, &wanted, &target, &setting, live, stop.clone()) => prepared,
     };
     let result = match prepared {
-        Ok((context, record)) => {
+        Ok((mut context, record)) => {
             let done = execute(&context, record).await.or_rig();
             let results = context.results.clone();
+            if let Some(Err(error)) = context.bodies.take().map(Bodies::close) {
+                console.error(&error);
+            }
             // Ends what is told, and with it the live lines; removes the workspaces.
             drop(context);
             done.map(|done| (done, results))
@@ -245,6 +248,7 @@ async fn prepare(
         secret: secret().or_rig()?,
         bus: Bus::new(origin, store, live),
         stop,
+        bodies: (!args.no_bodies).then(Bodies::new),
         keep: args.keep,
         cores,
     };

@@ -1,5 +1,7 @@
 //! What listeners are told while a session runs. Cheap: one small value per event.
 
+use bytes::Bytes;
+
 use crate::clock::Stamp;
 use crate::records::{Attempt, Dialect, Role};
 
@@ -18,6 +20,8 @@ pub enum GatewayEvent {
         dialect: Dialect,
         /// Role by structure; may be settled otherwise at the session's end.
         role: Role,
+        /// The body as the client sent it, before any nonce.
+        body: Bytes,
         /// When.
         at: Stamp,
     },

@@ -124,16 +124,17 @@ async fn forward(
     let (body, hash) = read_body(&mut body, shared.limits.body_bytes, recording).await?;
     let body_at = client.last_read();
     recording.body_read(body_at, hash, RequestFacts::read(dialect, &body));
+    let received = Bytes::from(body);
     let body = match shared
         .nonce
         .as_deref()
-        .and_then(|nonce| nonce::insert(dialect, &body, nonce))
+        .and_then(|nonce| nonce::insert(dialect, &received, nonce))
     {
         Some(changed) => {
             recording.attempt.body_changed = true;
-            changed
+            Bytes::from(changed)
         }
-        None => body,
+        None => received.clone(),
     };
     // A gate would be waited for here.
     recording.attempt.clocks.permit_s = Some(recording.at(body_at));
@@ -157,9 +158,9 @@ async fn forward(
         credentials == Credentials::Valid,
         length,
     );
-    let request = Request::from_parts(parts, Full::new(Bytes::from(body)));
+    let request = Request::from_parts(parts, Full::new(body));
 
-    recording.started(Stamp::now());
+    recording.started(Stamp::now(), received);
     let answer = shared
         .link
         .send(request, shared.limits.time_limit, |clocks| {

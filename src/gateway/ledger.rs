@@ -1,6 +1,7 @@
 //! The rows of a session. Every attempt that began gets exactly one, however it ends: the row is
 //! written when its [`Recording`] is finished, and also when it is merely dropped.
 
+use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -177,13 +178,14 @@ impl Recording {
     }
 
     /// Tells the listener that the request goes to the server.
-    pub(super) fn started(&self, at: Stamp) {
+    pub(super) fn started(&self, at: Stamp, body: Bytes) {
         self.ledger.observer.event(GatewayEvent::Started {
             number: self.attempt.number,
             method: self.attempt.method.clone(),
             path: self.attempt.path.clone(),
             dialect: self.attempt.dialect,
             role: self.attempt.role,
+            body,
             at,
         });
     }

@@ -4,6 +4,7 @@
 //! the store, and those with the fleeting rest to whoever shows progress.
 
 mod arm;
+mod bodies;
 mod bus;
 mod drive;
 mod prepare;
@@ -13,6 +14,7 @@ mod scratch;
 mod stop;
 mod verifying;
 
+pub use bodies::Bodies;
 pub use bus::{Bus, Live, Step};
 pub use rounds::{Context, Done, RunError, execute};
 pub use scratch::{Scratch, ScratchError};

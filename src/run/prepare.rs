@@ -53,7 +53,7 @@ pub async fn prepare(
         .with_context(|| format!("session {}: cannot copy its repository", plan.id))?;
 
     let token = token(&context.secret, &plan.id, round, kind);
-    let gateway = open_gateway(context, plan, round, kind, &token).await?;
+    let gateway = open_gateway(context, plan, round, kind, &token, &places).await?;
     let record = &context.server.record;
     let values = Values {
         prompt: plan.task.prompt.clone(),
@@ -161,6 +161,7 @@ async fn open_gateway(
     round: u32,
     kind: ArmKind,
     token: &str,
+    places: &Places,
 ) -> anyhow::Result<GatewaySession> {
     let config = ListenConfig {
         label: plan.id.clone(),
@@ -174,11 +175,21 @@ async fn open_gateway(
         origin: context.bus.origin().clone(),
     };
     let (live, id) = (context.bus.live(), plan.id.clone());
+    let bodies = context.bodies.as_ref().map(|b| b.session(&places.record));
     let observer = move |event: GatewayEvent| {
         let step = match event {
             GatewayEvent::Started {
-                number, role, at, ..
-            } => Step::Asked { number, role, at },
+                number,
+                role,
+                body,
+                at,
+                ..
+            } => {
+                if let Some(bodies) = &bodies {
+                    bodies.keep(number, body);
+                }
+                Step::Asked { number, role, at }
+            }
             GatewayEvent::FirstToken { number, at } => Step::Generating {
                 number,
                 events: 1,

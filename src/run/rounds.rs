@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::arm;
+use super::bodies::Bodies;
 use super::bus::Bus;
 use super::scratch::Scratch;
 use super::stop::Stop;
@@ -42,6 +43,8 @@ pub struct Context {
     pub bus: Bus,
     /// The wish to stop.
     pub stop: Stop,
+    /// Keeps the bodies of requests, when they are kept.
+    pub bodies: Option<Bodies>,
     /// Whether workspaces are kept.
     pub keep: bool,
     /// Processors.
