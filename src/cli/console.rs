@@ -1,9 +1,5 @@
 //! The one owner of the terminal: results on standard output, everything else on standard error.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "this is the console module"
-)]
+#![expect(clippy::print_stderr, reason = "this is the console module")]
 
 use std::io::{self, Write};
 

@@ -248,7 +248,7 @@ async fn prepare(
         secret: secret().or_rig()?,
         bus: Bus::new(origin, store, live),
         stop,
-        bodies: (!args.no_bodies).then(Bodies::new),
+        bodies: (!args.no_bodies).then(Bodies::start),
         keep: args.keep,
         cores,
     };
