@@ -86,11 +86,21 @@ impl Link {
     /// was written is replaced by a fresh one, once. Nothing else is ever tried again.
     pub(super) async fn send(
         &self,
+        request: Request<Full<Bytes>>,
+        limit: Option<Duration>,
+        on_sent: impl FnMut(SendClocks),
+    ) -> Result<(Response<Incoming>, Lease), LinkError> {
+        let reused = self.take_idle();
+        self.send_over(reused, request, limit, on_sent).await
+    }
+
+    async fn send_over(
+        &self,
+        mut reused: Option<Lease>,
         mut request: Request<Full<Bytes>>,
         limit: Option<Duration>,
         mut on_sent: impl FnMut(SendClocks),
     ) -> Result<(Response<Incoming>, Lease), LinkError> {
-        let mut reused = self.take_idle();
         loop {
             let fresh = reused.is_none();
             let mut lease = match reused.take() {
@@ -266,4 +276,85 @@ pub(super) fn describe(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::KeyStyle;
+    use http_body_util::BodyExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+
+    async fn answer(listener: &TcpListener) -> TcpStream {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = [0; 4096];
+        assert!(stream.read(&mut head).await.unwrap() > 0);
+        stream.write_all(ANSWER).await.unwrap();
+        stream
+    }
+
+    fn request() -> Request<Full<Bytes>> {
+        Request::builder()
+            .uri("/")
+            .header("host", "h")
+            .body(Full::default())
+            .unwrap()
+    }
+
+    /// A lease whose response is over.
+    async fn used_lease(link: &Link, listener: &TcpListener) -> (Lease, TcpStream) {
+        let (sent, server) = tokio::join!(link.send(request(), None, |_| {}), answer(listener));
+        let (response, mut lease) = sent.unwrap();
+        let mut body = pin!(response.into_body().collect());
+        let body = poll_fn(|cx| {
+            lease.drive(cx);
+            body.as_mut().poll(cx)
+        });
+        assert_eq!(body.await.unwrap().to_bytes(), "{}");
+        assert!(lease.is_usable());
+        (lease, server)
+    }
+
+    /// Waits until the runtime has heard of every close up to now: it hears of them in order.
+    async fn closes_are_heard(listener: &TcpListener) {
+        let connecting = TcpStream::connect(listener.local_addr().unwrap());
+        let (client, server) = tokio::join!(connecting, listener.accept());
+        drop(server);
+        assert_eq!(client.unwrap().read(&mut [0]).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_used_connection_that_turns_out_dead_before_a_byte_was_sent_is_replaced_once() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let link = Link::new(Upstream::new(&url, None, KeyStyle::Bearer).unwrap());
+        let (lease, server) = used_lease(&link, &listener).await;
+        drop(server);
+        closes_are_heard(&listener).await;
+        let mut sends = 0;
+        let sending = link.send_over(Some(lease), request(), None, |_| sends += 1);
+        let exchange = async {
+            tokio::try_join!(async { sending.await.map_err(drop) }, async {
+                Ok(answer(&listener).await)
+            })
+        };
+        let exchanged = tokio::time::timeout(Duration::from_secs(30), exchange)
+            .await
+            .unwrap();
+        let ((response, _), _) = exchanged.expect("the request was not sent again");
+        assert_eq!((response.status().as_u16(), sends), (200, 2));
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_the_server_closed_is_not_usable() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let link = Link::new(Upstream::new(&url, None, KeyStyle::Bearer).unwrap());
+        let (mut lease, server) = used_lease(&link, &listener).await;
+        drop(server);
+        assert!(!lease.is_usable());
+    }
 }
