@@ -265,6 +265,15 @@ impl Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
+        if std::thread::panicking() && !self.finished {
+            // Not the client's doing: say so, and never let it pass for a measurement.
+            self.attempt.error = Some(AttemptError {
+                kind: Some("gateway_fault".to_owned()),
+                message: "the gateway itself failed on this request; please report it".to_owned(),
+                field: None,
+            });
+            self.settle(End::RejectedByGateway, Stamp::now());
+        }
         self.settle(End::ClientAborted, Stamp::now());
     }
 }
