@@ -400,14 +400,9 @@ async fn warm_up_all(
 
 /// `20261129T172557Z-pair-fix-bug-add-flag`, cut where it gets long.
 fn run_id(origin: &Origin, plan: &Plan) -> String {
-    let tasks: BTreeSet<&str> = plan.sessions.iter().map(|s| s.task.name.as_str()).collect();
-    let slug: String = tasks
-        .into_iter()
-        .collect::<Vec<_>>()
-        .join("-")
-        .chars()
-        .take(60)
-        .collect();
+    let mut tasks: Vec<&str> = plan.sessions.iter().map(|s| s.task.name.as_str()).collect();
+    tasks.dedup();
+    let slug: String = tasks.join("-").chars().take(60).collect();
     format!("{}-pair-{slug}", origin.wall.strftime("%Y%m%dT%H%M%SZ"))
 }
 
