@@ -20,6 +20,8 @@ use crate::records::{Attempt, Exit};
 const LOOK: Duration = Duration::from_millis(100);
 /// For output that comes after the exit.
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
+/// From TERM to KILL when the user wants to stop: everything is over within five seconds.
+const INTERRUPT_GRACE: Duration = Duration::from_secs(1);
 /// Lines of standard error that are kept for error messages.
 const STDERR_LINES: usize = 8;
 
@@ -188,7 +190,7 @@ impl<'a> Following<'a> {
         loop {
             tokio::select! {
                 () = stop.wait() => {
-                    running.stop(StopReason::Interrupted);
+                    running.stop_within(StopReason::Interrupted, INTERRUPT_GRACE);
                     return (Ending::Interrupted, None);
                 }
                 exit = running.wait_leader() => {

@@ -100,11 +100,21 @@ impl Checks<'_> {
     }
 }
 
+/// Whether the checks are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verify {
+    /// Yes.
+    Yes,
+    /// No: the run is being stopped.
+    No,
+}
+
 /// Takes the patch and runs the checks, and completes the record with what they say.
 pub async fn complete(
     context: &Context,
     gone: &Gone,
     mut session: Session,
+    checks: Verify,
 ) -> anyhow::Result<Session> {
     let patch = take_patch(context, gone).await?;
     write_atomically(
@@ -118,7 +128,7 @@ pub async fn complete(
         deletions: patch.deletions,
         protected_touched: Vec::new(),
     });
-    if !matches!(session.status, Status::Interrupted | Status::RigError) {
+    if checks == Verify::Yes && !matches!(session.status, Status::Interrupted | Status::RigError) {
         let scratch = context.scratch.path().join("verify");
         let home = scratch.join("home");
         let runner = Checks::new(&context.sandbox, &context.shim, &context.places, &home);
