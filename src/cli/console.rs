@@ -32,7 +32,7 @@ impl Console {
                 .with_max_level(level)
                 .with_writer(io::stderr)
                 .with_target(false)
-                .with_ansi(console::colors_enabled_stderr())
+                .with_ansi(false)
                 .without_time()
                 .try_init();
         }

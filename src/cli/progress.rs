@@ -96,11 +96,11 @@ async fn live_lines(mut told: mpsc::UnboundedReceiver<Live>) {
                     }
                 }
                 Some(other) => {
-                    if let Live::Fact(what) = &other {
-                        follow(what, &lines, &mut sessions);
-                    }
                     if let Some(line) = plain(&other) {
                         let _ = lines.println(line);
+                    }
+                    if let Live::Fact(what) = &other {
+                        follow(what, &lines, &mut sessions);
                     }
                 }
             },
@@ -122,7 +122,7 @@ fn follow(
 ) {
     match what {
         What::SessionStarted { session, .. } => {
-            let style = ProgressStyle::with_template("  {spinner} {msg}")
+            let style = ProgressStyle::with_template("  {spinner} {wide_msg}")
                 .unwrap_or_else(|_| ProgressStyle::default_spinner());
             let bar = lines.add(ProgressBar::new_spinner().with_style(style));
             sessions.insert(session.clone(), (bar, Doing::new(Stamp::now())));

@@ -3,11 +3,10 @@
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use super::console::Console;
 use super::exit::Exit;
 
-/// Expresses the wish to stop when a signal comes. Runs until it is dropped.
-pub async fn watch(console: Console, stop: watch::Sender<bool>) {
+/// Expresses the wish to stop when a signal comes, and tells of it. Runs until it is dropped.
+pub async fn watch(tell: impl Fn(&str), stop: watch::Sender<bool>) {
     let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = (
         signal(SignalKind::interrupt()),
         signal(SignalKind::terminate()),
@@ -24,9 +23,7 @@ pub async fn watch(console: Console, stop: watch::Sender<bool>) {
             _ = hangup.recv() => {}
         }
         if first {
-            console.note(
-                "stopping: ending the agents, keeping what was finished (again to stop at once)",
-            );
+            tell("stopping: ending the agents, keeping what was finished (again to stop at once)");
             let _ = stop.send(true);
             first = false;
         } else {

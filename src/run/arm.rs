@@ -36,7 +36,9 @@ pub async fn run(context: &Context, round: u32, kind: ArmKind) -> anyhow::Result
             session.status = Status::Escaped;
             session.detail = words;
         }
-        context.bus.note(format!("verifying {}", session.id));
+        if !context.stop.is_set() {
+            context.bus.note(format!("verifying {}", session.id));
+        }
         let session = verified_or_why_not(context, &one, session).await;
         let what = What::SessionVerified {
             round,
