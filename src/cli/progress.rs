@@ -106,8 +106,11 @@ async fn live_lines(mut told: mpsc::UnboundedReceiver<Live>) {
             },
             _ = refresh.tick() => {
                 let now = Stamp::now();
+                // Room for the terminal's own `^C`, which would otherwise wrap and shift the lines.
+                let width = usize::from(console::Term::stderr().size().1).saturating_sub(8);
                 for (id, (bar, doing)) in &sessions {
-                    bar.set_message(format!("{id}  {}", doing.words(now)));
+                    let line = format!("{id}  {}", doing.words(now));
+                    bar.set_message(console::truncate_str(&line, width, "…").into_owned());
                 }
             }
         }
@@ -122,7 +125,7 @@ fn follow(
 ) {
     match what {
         What::SessionStarted { session, .. } => {
-            let style = ProgressStyle::with_template("  {spinner} {wide_msg}")
+            let style = ProgressStyle::with_template("  {spinner} {msg}")
                 .unwrap_or_else(|_| ProgressStyle::default_spinner());
             let bar = lines.add(ProgressBar::new_spinner().with_style(style));
             sessions.insert(session.clone(), (bar, Doing::new(Stamp::now())));
