@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 
 use super::args::{Color, Common};
+use crate::config::in_words;
 
 /// Where things are shown.
 #[derive(Clone, Copy, Debug)]
@@ -78,8 +79,9 @@ impl Console {
     /// An error, with everything that it has to say, on as few lines as it needs.
     pub fn error(self, error: &anyhow::Error) {
         eprintln!(
-            "{} {error:#}",
-            console::style("error:").for_stderr().red().bold()
+            "{} {}",
+            console::style("error:").for_stderr().red().bold(),
+            in_words(error)
         );
     }
 }

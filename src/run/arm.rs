@@ -11,6 +11,7 @@ use super::record::record;
 use super::rounds::Context;
 use super::verifying::{Verify, complete};
 use crate::clock::Seconds;
+use crate::config::in_words;
 use crate::judge::arm_figures;
 use crate::plan::SessionPlan;
 use crate::records::{Arm, ArmKind, Session, Status, What};
@@ -76,7 +77,7 @@ async fn verified_or_why_not(context: &Context, gone: &Gone, session: Session) -
         None => complete(context, gone, session.clone(), Verify::No).await,
     };
     done.unwrap_or_else(|error| {
-        let words = format!("flashrig could not verify it: {error:#}");
+        let words = format!("flashrig could not verify it: {}", in_words(&error));
         Session {
             status: Status::RigError,
             failures: vec![words.clone()],

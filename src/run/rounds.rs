@@ -9,6 +9,7 @@ use super::scratch::Scratch;
 use super::stop::Stop;
 use crate::agent::Places;
 use crate::clock::Seconds;
+use crate::config::in_words;
 use crate::judge::{round_validity, verdict};
 use crate::plan::{Plan, arm_order};
 use crate::process::Sandbox;
@@ -85,7 +86,7 @@ pub async fn execute(context: &Context, record: Run) -> Result<Done, RunError> {
             RunState::Interrupted,
             Some("stopped by the user".to_owned()),
         ),
-        Some(error) => (RunState::Failed, Some(format!("{error:#}"))),
+        Some(error) => (RunState::Failed, Some(in_words(&error))),
         None => (RunState::Finished, None),
     };
     let judged = context.bus.with(|store| {
