@@ -19,7 +19,7 @@ use crate::plan::{Agent, Plan};
 use crate::records::{CachePolicy, Host, RUN_SCHEMA, Rig, Run, RunState, Spec, Thresholds};
 use crate::report;
 use crate::run::{Bodies, Bus, Context, Live, Scratch, Stop, execute};
-use crate::server::{Connected, Target, Wanted, connect, warm_up};
+use crate::server::{ConnectError, Connected, Target, Wanted, connect, warm_up};
 use crate::sim::Script;
 use crate::store::Store;
 use crate::task::{self, Source, Task};
@@ -284,9 +284,12 @@ async fn reach(args: &PairArgs, wanted: &Typed, target: &Target) -> Result<Conne
         context: args.server.context,
         key_env: args.server.key_env.clone(),
     };
-    connect(target, &asked, scripts.into_values().collect(), None)
-        .await
-        .or_rig()
+    let connected = connect(target, &asked, scripts.into_values().collect(), None).await;
+    match connected {
+        // An address that cannot be one was mistyped; nothing was tried yet.
+        Err(error @ ConnectError::Upstream(_)) => Err(error).or_usage(),
+        other => other.or_rig(),
+    }
 }
 
 async fn find_agents(
