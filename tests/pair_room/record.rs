@@ -158,9 +158,9 @@ fn a_report_made_with_the_simulated_server_says_so_on_its_first_line() {
     let stage = Stage::with(&GOOD);
     let ran = stage.run(&["pair", "--task", "tiny", "--agent", "mine", "--speed", "50"]);
     let first = ran.stdout.trim_start().lines().next().unwrap();
-    assert!(first.contains("simulated"), "{}", ran.stdout);
+    assert!(first.starts_with("SIMULATED server"), "{}", ran.stdout);
     let report = stage.run(&["report", &stage.results().display().to_string()]);
     assert_eq!(report.code, Some(0));
     let first = report.stdout.trim_start().lines().next().unwrap();
-    assert!(first.contains("simulated"), "{}", report.stdout);
+    assert!(first.starts_with("SIMULATED server"), "{}", report.stdout);
 }

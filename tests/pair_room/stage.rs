@@ -229,7 +229,7 @@ where = {{ "/type" = "turn" }}
         if !more.contains(&"--task") {
             args.extend(["--task", "tiny"]);
         }
-        if !more.contains(&"--server") {
+        if !more.contains(&"--server") && !more.contains(&"--speed") {
             args.extend(["--speed", "50"]);
         }
         args.extend(more);
