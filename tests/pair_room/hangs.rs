@@ -2,8 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::machine::sandboxes;
-use crate::stage::{Agent, GOOD, Ran, Stage, number, text};
+use crate::stage::{Agent, GOOD, Ran, Stage, number, sandboxes, text};
 
 #[test]
 fn a_session_never_inherits_stdin_so_an_agent_that_reads_it_goes_on() {

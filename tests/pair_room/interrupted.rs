@@ -8,8 +8,8 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::faulty::{Answer, Faulty};
-use crate::machine::{alive, sandboxes, wait_until};
-use crate::stage::{Agent, Ran, Stage, number, text};
+use crate::machine::{alive, wait_until};
+use crate::stage::{Agent, Ran, Stage, number, sandboxes, text};
 
 /// A pair of two sessions of which the second one back to back hangs in its request, with a
 /// descendant that has left its process group; returns once it does.

@@ -1,8 +1,7 @@
 //! What agents leave behind: cases B1 and B3.
 
 use crate::agent::PLAY;
-use crate::machine::sandboxes;
-use crate::stage::{Agent, Stage, TASK, number, text};
+use crate::stage::{Agent, Stage, TASK, number, sandboxes, text};
 
 #[test]
 fn a_background_child_that_holds_stdout_does_not_keep_the_session_and_is_listed_and_ended() {

@@ -7,6 +7,7 @@ mod faulty;
 mod hangs;
 mod interrupted;
 mod leftovers;
+#[path = "../support/machine.rs"]
 mod machine;
 mod no_request;
 mod record;

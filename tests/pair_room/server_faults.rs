@@ -79,7 +79,10 @@ fn an_answer_that_falls_silent_is_never_success_and_the_words_name_the_open_requ
     );
     for session in ran.both("timeout") {
         let detail = text(&session, "detail");
-        assert!(detail.contains("request 1"), "{detail}");
+        assert!(
+            detail.contains("request 1 was cut off when no further token had come for 1."),
+            "{detail}"
+        );
     }
     assert_failed(&ran);
 }

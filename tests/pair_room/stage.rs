@@ -64,6 +64,27 @@ do = "say"
 text = "It says hello now."
 "#;
 
+/// Every `--sandbox` that works here.
+pub fn sandboxes() -> Vec<&'static str> {
+    let probe = Command::new("bwrap")
+        .args(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"])
+        .args([
+            "--unshare-pid",
+            "--as-pid-1",
+            "--",
+            "/bin/sh",
+            "-c",
+            "exit 0",
+        ])
+        .output();
+    if probe.is_ok_and(|output| output.status.success()) {
+        vec!["none", "bubblewrap"]
+    } else {
+        eprintln!("without bubblewrap, which does not work here");
+        vec!["none"]
+    }
+}
+
 /// An agent of the project: its limits and its steps.
 pub struct Agent<'a> {
     pub name: &'a str,

@@ -3,8 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::machine::sandboxes;
-use crate::stage::{Stage, TASK, text};
+use crate::stage::{Stage, TASK, sandboxes, text};
 
 fn git(folder: &Path, args: &[&str]) {
     let output = Command::new("git")

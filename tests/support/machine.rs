@@ -1,32 +1,12 @@
-//! The machine as seen from outside: which processes of a test are alive, which sandboxes work.
+//! The machine as seen from outside: which processes of a test are alive.
 
 use std::path::Path;
+#[cfg(not(target_os = "linux"))]
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// How long a test waits for something that should happen soon, on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Every `--sandbox` that works here.
-pub fn sandboxes() -> Vec<&'static str> {
-    let probe = Command::new("bwrap")
-        .args(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"])
-        .args([
-            "--unshare-pid",
-            "--as-pid-1",
-            "--",
-            "/bin/sh",
-            "-c",
-            "exit 0",
-        ])
-        .output();
-    if probe.is_ok_and(|output| output.status.success()) {
-        vec!["none", "bubblewrap"]
-    } else {
-        eprintln!("without bubblewrap, which does not work here");
-        vec!["none"]
-    }
-}
 
 pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
