@@ -1,5 +1,4 @@
 //! The one owner of the terminal: results on standard output, everything else on standard error.
-#![expect(clippy::print_stderr, reason = "this is the console module")]
 
 use std::io::{self, Write};
 
@@ -72,21 +71,23 @@ impl Console {
     /// A remark.
     pub fn note(self, text: &str) {
         if !self.quiet {
-            eprintln!("{text}");
+            say(text);
         }
     }
 
     /// An error, with everything that it has to say, on as few lines as it needs.
     pub fn error(self, error: &anyhow::Error) {
-        eprintln!(
-            "{} {}",
-            console::style("error:").for_stderr().red().bold(),
-            in_words(error)
-        );
+        let word = console::style("error:").for_stderr().red().bold();
+        say(&format!("{word} {}", in_words(error)));
     }
 }
 
 fn set_colors(on: bool) {
     console::set_colors_enabled(on);
     console::set_colors_enabled_stderr(on);
+}
+
+/// A line on standard error. Nobody has to read it: a closed one is no reason to fail.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
 }

@@ -7,10 +7,10 @@ use super::exit::Exit;
 
 /// Expresses the wish to stop when a signal comes, and tells of it. Runs until it is dropped.
 pub async fn watch(tell: impl Fn(&str), stop: watch::Sender<bool>) {
-    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = (
+    // A hang-up is left as it is, so that `nohup` works; agents end with flashrig in any case.
+    let (Ok(mut interrupt), Ok(mut terminate)) = (
         signal(SignalKind::interrupt()),
         signal(SignalKind::terminate()),
-        signal(SignalKind::hangup()),
     ) else {
         std::future::pending::<()>().await;
         return;
@@ -20,7 +20,6 @@ pub async fn watch(tell: impl Fn(&str), stop: watch::Sender<bool>) {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
         }
         if first {
             tell("stopping: ending the agents, keeping what was finished (again to stop at once)");

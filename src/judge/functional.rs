@@ -37,7 +37,7 @@ pub fn session_failures(session: &Session, diff_exceeded: &[String]) -> Vec<Stri
     {
         why.push(format!("check {:?} {}", check.name, check.detail));
     }
-    if session.checks.is_empty() && session.status.is_completed() {
+    if !session.verified {
         why.push("not verified".to_owned());
     }
     why.extend(diff_exceeded.iter().cloned());
@@ -57,7 +57,7 @@ pub fn session_failures(session: &Session, diff_exceeded: &[String]) -> Vec<Stri
 pub fn judge(run: &Run, state: RunState) -> (Functional, Vec<String>) {
     let mut failed: Vec<Failed> = Vec::new();
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut rig_failed = false;
+    let (mut untold, mut failed_by_itself) = (false, false);
     let arms = run
         .rounds
         .iter()
@@ -68,10 +68,14 @@ pub fn judge(run: &Run, state: RunState) -> (Functional, Vec<String>) {
             .iter()
             .filter(|s| s.status != Status::Interrupted)
         {
-            rig_failed |= session.status == Status::RigError;
             *seen.entry(&session.id).or_default() += 1;
             if session.failures.is_empty() {
                 continue;
+            }
+            if is_untold(session) {
+                untold = true;
+            } else {
+                failed_by_itself = true;
             }
             let why = session.failures.join("; ");
             let place = format!("{}, round {round}", arm.kind.words());
@@ -88,10 +92,10 @@ pub fn judge(run: &Run, state: RunState) -> (Functional, Vec<String>) {
             }
         }
     }
-    let functional = if rig_failed || seen.is_empty() {
-        Functional::Unknown
-    } else if !failed.is_empty() {
+    let functional = if failed_by_itself {
         Functional::Fail
+    } else if untold || seen.is_empty() {
+        Functional::Unknown
     } else if state == RunState::Finished {
         Functional::Pass
     } else {
@@ -99,6 +103,17 @@ pub fn judge(run: &Run, state: RunState) -> (Functional, Vec<String>) {
     };
     let reasons = failed.iter().map(|f| f.words(seen[f.id])).collect();
     (functional, reasons)
+}
+
+/// Whether it cannot be told if the session's work was done: the rig failed, a check could not be
+/// started, or an agent that came to its own end was not verified.
+fn is_untold(session: &Session) -> bool {
+    session.status == Status::RigError
+        || session
+            .checks
+            .iter()
+            .any(|c| c.outcome == CheckOutcome::NotRun)
+        || (session.status.is_completed() && !session.verified)
 }
 
 /// A session that failed in one way, and where it did.
@@ -127,7 +142,9 @@ mod tests {
     #[test]
     fn a_completed_session_whose_checks_passed_has_no_failure() {
         let mut s = session("a", 0.0, 1.0);
+        s.verified = false;
         assert_eq!(session_failures(&s, &[]), ["not verified"]);
+        s.verified = true;
         s.checks = vec![check(CheckOutcome::Passed)];
         assert!(session_failures(&s, &[]).is_empty());
     }

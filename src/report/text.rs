@@ -87,6 +87,7 @@ fn head(run: &Run, out: &mut String) {
 fn over_rounds(run: &Run) -> String {
     let (shown, all) = (shown_rounds(run).len(), run.rounds.len());
     match (shown, all) {
+        _ if run.rounds.iter().all(|r| !r.valid) => " (no round is valid)".to_owned(),
         (1, 1) => String::new(),
         (shown, all) if shown == all => format!(" (median of {shown} rounds)"),
         (shown, all) => format!(" (median of {shown} valid rounds of {all})"),
@@ -156,6 +157,9 @@ fn result(run: &Run, id: &str) -> String {
         .find(|s| !s.failures.is_empty() || !s.status.is_completed())
     {
         None if all.is_empty() => "–".to_owned(),
+        Some(s) if s.status.is_completed() && !s.verified => {
+            format!("{done} of {} done, not all verified", all.len())
+        }
         None if all.iter().any(|s| s.status == Status::CompletedNoExit) => {
             "done, did not exit".to_owned()
         }
