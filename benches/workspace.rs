@@ -1,11 +1,15 @@
 //! How long preparing, diffing and checking out workspaces takes.
 //!
 //! `cargo bench --bench workspace` uses a fixture-sized repository and one of 1 GiB of history
-//! (64 MiB checked out); `-- --mib N` makes the large one another size. Everything happens in a
-//! temporary folder below `TMPDIR`, which should be on the file system that results are kept on.
+//! (64 MiB checked out); `-- --mib N --files F` makes the large one another size, with F MiB checked
+//! out. Everything happens in a temporary folder below `TMPDIR`, which should be on the file system
+//! that results are kept on.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the benchmark")]
 #![expect(clippy::print_stdout, reason = "the figures are the output")]
+
+#[path = "support/history.rs"]
+mod history;
 
 use std::fs;
 use std::path::Path;
@@ -19,12 +23,15 @@ const LIMIT_LARGE: Duration = Duration::from_secs(2);
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
-    let mib = args
-        .iter()
-        .position(|arg| arg == "--mib")
-        .map(|at| args[at + 1].parse().unwrap());
+    let number = |name: &str| {
+        let at = args.iter().position(|arg| arg == name)?;
+        Some(args[at + 1].parse::<usize>().unwrap())
+    };
     small();
-    large(mib.unwrap_or(1024));
+    large(
+        number("--mib").unwrap_or(1024),
+        number("--files").unwrap_or(64),
+    );
 }
 
 fn small() {
@@ -54,10 +61,10 @@ fn small() {
     report("fixture", &base, dir.path(), 20, LIMIT_SMALL);
 }
 
-fn large(mib: usize) {
+fn large(mib: usize, files: usize) {
     let dir = tempfile::TempDir::new().unwrap();
     let theirs = dir.path().join("theirs");
-    history(&theirs, mib);
+    history::history(&theirs, mib, files);
     let source = Source::Repository {
         path: theirs,
         revision: "HEAD".into(),
@@ -66,47 +73,6 @@ fn large(mib: usize) {
     let base = Base::make(&source, &dir.path().join("base")).unwrap();
     println!("{mib} MiB: base made          {:>9.1?}", start.elapsed());
     report(&format!("{mib} MiB"), &base, dir.path(), 3, LIMIT_LARGE);
-}
-
-/// `mib` commits that each rewrite one of 64 files with a new incompressible MiB.
-fn history(path: &Path, mib: usize) {
-    let repo = git2::Repository::init(path).unwrap();
-    repo.config()
-        .unwrap()
-        .set_i32("core.looseCompression", 0)
-        .unwrap();
-    let repo = git2::Repository::open(repo.path()).unwrap();
-    let who = git2::Signature::new("b", "b@example.org", &git2::Time::new(0, 0)).unwrap();
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut tree = None;
-    let mut parent: Option<git2::Oid> = None;
-    for n in 0..mib {
-        let mut bytes = Vec::with_capacity(1 << 20);
-        while bytes.len() < 1 << 20 {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            bytes.extend_from_slice(&state.to_le_bytes());
-        }
-        let old: Option<git2::Tree> = tree.map(|id| repo.find_tree(id).unwrap());
-        let mut builder = repo.treebuilder(old.as_ref()).unwrap();
-        builder
-            .insert(
-                format!("file_{}", n % 64),
-                repo.blob(&bytes).unwrap(),
-                0o100_644,
-            )
-            .unwrap();
-        let id = builder.write().unwrap();
-        let parent_commit = parent.map(|id| repo.find_commit(id).unwrap());
-        let parents: Vec<_> = parent_commit.iter().collect();
-        let new = repo.find_tree(id).unwrap();
-        parent = Some(
-            repo.commit(Some("HEAD"), &who, &who, "x", &new, &parents)
-                .unwrap(),
-        );
-        tree = Some(id);
-    }
 }
 
 fn report(name: &str, base: &Base, dir: &Path, times: u32, limit: Duration) {

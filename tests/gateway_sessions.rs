@@ -96,7 +96,7 @@ async fn the_one_time_limit_holds_before_the_head_and_is_answered_in_the_dialect
 #[tokio::test]
 async fn the_time_limit_is_on_silence_and_not_on_the_whole() {
     let limits = Limits {
-        time_limit: Some(Duration::from_millis(400)),
+        time_limit: Some(Duration::from_secs(1)),
         ..Limits::default()
     };
     let rig = Rig::with(Setup {
@@ -108,7 +108,7 @@ async fn the_time_limit_is_on_silence_and_not_on_the_whole() {
     let (mut server, _) = rig.server.request().await;
     server.start_stream().await;
     let began = tokio::time::Instant::now();
-    while began.elapsed() < Duration::from_millis(1200) {
+    while began.elapsed() < Duration::from_millis(1600) {
         server.send_chunk(": keepalive\n\n").await;
         tokio::time::sleep(Duration::from_millis(40)).await;
     }
@@ -148,27 +148,18 @@ async fn without_a_time_limit_there_is_no_timer_that_could_be_a_hidden_one() {
 }
 
 #[tokio::test]
-async fn a_connection_is_used_again_and_replaced_once_when_it_died_idle() {
+async fn a_client_keeps_its_connection_while_every_request_reaches_the_server_over_a_new_one() {
     let rig = Rig::new().await;
-    let mut client = rig.post(CHAT, "{\"n\":1}").await;
-    let (mut server, _) = rig.server.request().await;
-    server.answer("200 OK", "{}").await;
-    client.response().await;
-    client.send(post(CHAT, "{\"n\":2}")).await;
-    assert_eq!(
-        server.request().await.body,
-        b"{\"n\":2}",
-        "the second request came over the first connection"
-    );
-    server.answer("200 OK", "{}").await;
-    client.response().await;
-    // The server hangs up while idle; the client notices nothing.
-    drop(server);
-    client.send(post(CHAT, "{\"n\":3}")).await;
-    let (mut server, request) = rig.server.request().await;
-    assert_eq!(request.body, b"{\"n\":3}");
-    server.answer("200 OK", "{}").await;
-    assert_eq!(client.response().await.status, 200);
+    let mut client = rig.client().await;
+    for n in 1..=3 {
+        client.send(post(CHAT, format!("{{\"n\":{n}}}"))).await;
+        let (mut server, request) = rig.server.request().await;
+        assert_eq!(request.body, format!("{{\"n\":{n}}}").into_bytes());
+        server.answer("200 OK", "{}").await;
+        assert_eq!(client.response().await.status, 200);
+        // No idle connection is left for a server to hold a thread for.
+        server.closed().await;
+    }
     let rows = rig.rows(3).await;
     assert!(rows.iter().all(|row| row.end == End::Complete));
 }

@@ -61,7 +61,8 @@ pub fn judge(evidence: &Evidence<'_>) -> Outcome {
         ..
     } = evidence;
     let outcome = |status: Status, detail: String| Outcome { status, detail };
-    let mains = attempts.iter().filter(|a| a.role == Role::Main).count();
+    let reached = |a: &&Attempt| a.role == Role::Main && a.end != End::RejectedByGateway;
+    let mains = attempts.iter().filter(reached).count();
     match ending {
         Ending::RigFailed(words) => return outcome(Status::RigError, words.clone()),
         Ending::Interrupted => {
@@ -85,9 +86,12 @@ pub fn judge(evidence: &Evidence<'_>) -> Outcome {
         Ending::Exited | Ending::DidNotExit => {}
     }
     if mains == 0 {
+        let turned_away = last_failure(attempts).map_or_else(
+            || "it did not reach the model: check its settings and its standard error".to_owned(),
+            |why| format!("{why}; does it send the token that it is given?"),
+        );
         let words = format!(
-            "the agent {} without any request to the server; it did not reach the model: check \
-             its settings and its standard error",
+            "the agent {} without any request to the server; {turned_away}",
             exit_words(*exit)
         );
         return outcome(Status::NoRequest, with_stderr(&words, evidence));
@@ -138,7 +142,8 @@ fn lost_last_request(attempts: &[Attempt]) -> Option<(Status, String)> {
     let last = last_main(attempts)?;
     let words = failure_words(last)?;
     let status = match last.end {
-        End::Refused | End::RejectedByGateway => Status::ServerRefused,
+        End::Refused => Status::ServerRefused,
+        End::RejectedByGateway => Status::AgentError,
         _ => Status::ServerError,
     };
     Some((status, words))

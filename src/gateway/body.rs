@@ -228,10 +228,8 @@ impl Through {
             recording.attempt.error = fault;
         }
         recording.finish(end, at);
-        if close == Close::Clean {
-            self.link.give_back(lease);
-        }
-        // Otherwise the lease goes here, and the connection with it.
+        // The connection closes here.
+        drop(lease);
     }
 }
 

@@ -38,6 +38,7 @@ impl Ledger {
             in_flight: 0,
             attempts: 0,
             last_change: Stamp::now(),
+            last_begun: None,
             first_request: None,
             first_generation: None,
         };
@@ -88,6 +89,7 @@ impl Ledger {
             activity.in_flight += 1;
             activity.attempts += 1;
             activity.last_change = Stamp::now();
+            activity.last_begun = activity.last_begun.max(Some(head));
         });
         let attempt = Attempt {
             number,
@@ -265,6 +267,15 @@ impl Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
+        if std::thread::panicking() && !self.finished {
+            // Not the client's doing: say so, and never let it pass for a measurement.
+            self.attempt.error = Some(AttemptError {
+                kind: Some("gateway_fault".to_owned()),
+                message: "the gateway itself failed on this request; please report it".to_owned(),
+                field: None,
+            });
+            self.settle(End::RejectedByGateway, Stamp::now());
+        }
         self.settle(End::ClientAborted, Stamp::now());
     }
 }

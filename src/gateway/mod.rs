@@ -9,7 +9,7 @@
 //! | `session` | a listener with its token: open, accept, close |
 //! | `exchange` | one request from head to response head: read, check, forward, answer |
 //! | `upstream` | the server's address, path joining, the key |
-//! | `link` | connections to the server: dial, reuse, the one allowed retry |
+//! | `link` | connections to the server: dial, drive, the one allowed retry |
 //! | `stamped` | sockets that note when they were last read |
 //! | `headers` | hop-by-hop headers, credentials in and out |
 //! | `request` | what a request body says about itself |

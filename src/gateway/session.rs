@@ -195,7 +195,9 @@ async fn listen(
     loop {
         tokio::select! {
             _ = &mut stopped => break,
-            Some(_) = connections.join_next() => {}
+            Some(ended) = connections.join_next() => if let Err(error) = ended {
+                tracing::error!(session = label, %error, "a connection's task failed");
+            },
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     connections.spawn(connection(stream, Arc::clone(&shared)));

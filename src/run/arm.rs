@@ -9,8 +9,9 @@ use super::drive::{Gone, Started, drive, start};
 use super::prepare::{Ready, prepare};
 use super::record::record;
 use super::rounds::Context;
-use super::verifying::complete;
+use super::verifying::{Verify, complete};
 use crate::clock::Seconds;
+use crate::config::in_words;
 use crate::judge::arm_figures;
 use crate::plan::SessionPlan;
 use crate::records::{Arm, ArmKind, Session, Status, What};
@@ -36,13 +37,10 @@ pub async fn run(context: &Context, round: u32, kind: ArmKind) -> anyhow::Result
             session.status = Status::Escaped;
             session.detail = words;
         }
-        // A run that is being stopped does not sit through builds; what is not verified says so.
-        if context.stop.is_set() {
-            verified.push(session);
-            continue;
+        if !context.stop.is_set() {
+            context.bus.note(format!("verifying {}", session.id));
         }
-        context.bus.note(format!("verifying {}", session.id));
-        let session = complete(context, &one, session).await?;
+        let session = verified_or_why_not(context, &one, session).await;
         let what = What::SessionVerified {
             round,
             arm: kind,
@@ -70,13 +68,32 @@ pub async fn run(context: &Context, round: u32, kind: ArmKind) -> anyhow::Result
     Ok(arm)
 }
 
+/// Completes a record. A run that is being stopped does not sit through builds, and one session
+/// that cannot be verified does not take the others with it: either is said in its record.
+async fn verified_or_why_not(context: &Context, gone: &Gone, session: Session) -> Session {
+    let whole = complete(context, gone, session.clone(), Verify::Yes);
+    let done = match context.stop.unless(whole).await {
+        Some(done) => done,
+        None => complete(context, gone, session.clone(), Verify::No).await,
+    };
+    done.unwrap_or_else(|error| {
+        let words = format!("flashrig could not verify it: {}", in_words(&error));
+        Session {
+            status: Status::RigError,
+            failures: vec![words.clone()],
+            detail: words,
+            ..session
+        }
+    })
+}
+
 /// All sessions are prepared, then let go at once.
 async fn together(context: &Context, round: u32) -> anyhow::Result<(Vec<Ended>, Duration)> {
     let mut ready: Vec<Ready> = Vec::with_capacity(context.plan.sessions.len());
     for plan in &context.plan.sessions {
         ready.push(prepare(context, plan, round, ArmKind::Together).await?);
     }
-    let idle_wait = wait_idle(&context.server, IDLE_LIMIT).await?;
+    let idle_wait = idle(context).await?;
     for one in &ready {
         tell_start(context, round, ArmKind::Together, &one.plan)?;
     }
@@ -107,13 +124,22 @@ async fn back_to_back(context: &Context, round: u32) -> anyhow::Result<(Vec<Ende
             break;
         }
         let ready = prepare(context, plan, round, ArmKind::BackToBack).await?;
-        idle_wait += wait_idle(&context.server, IDLE_LIMIT).await?;
+        idle_wait += idle(context).await?;
         tell_start(context, round, ArmKind::BackToBack, plan)?;
         let started: Started = start(ready).await;
         let one = drive(started, context.bus.live(), context.stop.clone()).await;
         gone.push(ended(context, round, ArmKind::BackToBack, one)?);
     }
     Ok((gone, idle_wait))
+}
+
+/// Waits until the server is idle, or the run is to stop; the sessions then end at once.
+async fn idle(context: &Context) -> anyhow::Result<Duration> {
+    let waited = context
+        .stop
+        .unless(wait_idle(&context.server, IDLE_LIMIT))
+        .await;
+    Ok(waited.transpose()?.unwrap_or_default())
 }
 
 fn tell_start(

@@ -26,7 +26,7 @@ pub struct SessionBodies {
 
 impl Bodies {
     /// Starts the thread.
-    pub fn new() -> Self {
+    pub fn start() -> Self {
         let (sender, receiver) = channel::<(PathBuf, Bytes)>();
         let thread = thread::spawn(move || {
             let mut result = Ok(());

@@ -93,6 +93,13 @@ pub async fn prepare(
     spec.writable = vec![places.work.clone(), places.home.clone()];
     spec.visible = context.places.visible();
     spec.visible.push(agent.found.root.clone());
+    // A script that is named by its path is part of the agent.
+    spec.visible.extend(
+        spec.args
+            .iter()
+            .map(PathBuf::from)
+            .filter(|a| a.is_absolute() && a.exists()),
+    );
     spec.output = Output::Separate {
         stdout: Some(places.record.join("transcript.txt")),
         stderr: Some(places.record.join("stderr.txt")),

@@ -18,6 +18,16 @@ impl Stop {
         *self.0.borrow()
     }
 
+    /// What `work` gives, or `None` when the wish comes first; `work` is dropped then.
+    pub async fn unless<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let mut stop = self.clone();
+        tokio::select! {
+            biased;
+            () = stop.wait() => None,
+            done = work => Some(done),
+        }
+    }
+
     /// Waits for it; for ever when nobody can express it any more.
     pub async fn wait(&mut self) {
         if self.0.wait_for(|set| *set).await.is_err() {

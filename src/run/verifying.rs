@@ -100,11 +100,21 @@ impl Checks<'_> {
     }
 }
 
+/// Whether the checks are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verify {
+    /// Yes.
+    Yes,
+    /// No: the run is being stopped.
+    No,
+}
+
 /// Takes the patch and runs the checks, and completes the record with what they say.
 pub async fn complete(
     context: &Context,
     gone: &Gone,
     mut session: Session,
+    checks: Verify,
 ) -> anyhow::Result<Session> {
     let patch = take_patch(context, gone).await?;
     write_atomically(
@@ -118,7 +128,7 @@ pub async fn complete(
         deletions: patch.deletions,
         protected_touched: Vec::new(),
     });
-    if !matches!(session.status, Status::Interrupted | Status::RigError) {
+    if checks == Verify::Yes && !matches!(session.status, Status::Interrupted | Status::RigError) {
         let scratch = context.scratch.path().join("verify");
         let home = scratch.join("home");
         let runner = Checks::new(&context.sandbox, &context.shim, &context.places, &home);
@@ -142,13 +152,20 @@ pub async fn complete(
         }
         exceeded = found.diff_limit_exceeded;
         session.checks = found.checks;
+        session.verified = true;
         keep_check_output(&gone.places.record, &session)?;
     }
     session.failures = session_failures(&session, &exceeded);
-    if context.keep {
+    if context.keep && gone.places.work.exists() {
         let kept = gone.places.record.join("workspace");
-        keep_workspace(&gone.places.work, &kept)
-            .with_context(|| format!("cannot keep the workspace in {}", kept.display()))?;
+        // What was measured stands, kept or not.
+        if let Err(error) = keep_workspace(&gone.places.work, &kept) {
+            context.bus.note(format!(
+                "{}: its workspace could not be kept in {}: {error}",
+                session.id,
+                kept.display()
+            ));
+        }
     }
     Ok(session)
 }

@@ -148,7 +148,7 @@ async fn attach(
         record: Server {
             name: name.to_owned(),
             url: url.to_owned(),
-            simulated: false,
+            simulated: identity.simulated,
             speed: None,
             version: identity.version,
             model,

@@ -31,6 +31,7 @@ impl Upstream {
         format!("http://{}", self.listener.local_addr().unwrap())
     }
 
+    /// Accepts a connection. Nagle's algorithm stays on, as it does in many real servers.
     pub async fn accept(&self) -> Peer {
         let (stream, _) = soon(self.listener.accept()).await.unwrap();
         Peer {

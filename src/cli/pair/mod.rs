@@ -1,0 +1,174 @@
+//! `flashrig pair`: from what was typed to a prepared run, its execution and its report.
+
+mod surroundings;
+mod typed;
+
+use std::path::Path;
+
+use anyhow::anyhow;
+use tokio::sync::mpsc;
+
+use crate::cli::args::PairArgs;
+use crate::cli::console::Console;
+use crate::cli::exit::{Exit, Failure, OrFail};
+use crate::cli::setting::{Setting, sandbox};
+use crate::cli::{progress, signals};
+use crate::clock::{Origin, Seconds};
+use crate::judge::answer;
+use crate::plan::Plan;
+use crate::records::{RUN_SCHEMA, Rig, Run, RunState, Spec};
+use crate::report;
+use crate::run::{Bodies, Bus, Context, Live, Scratch, Stop, execute};
+use crate::server::Target;
+use crate::store::Store;
+use surroundings::{
+    bases, find_agents, host, needed_programs, reach, secret, warm_up_all, writable,
+};
+use typed::{Typed, plan};
+
+/// Runs the command.
+pub async fn pair(args: PairArgs, console: Console) -> Result<Exit, Failure> {
+    let setting = Setting::new()?;
+    let project = setting.places.project.clone();
+    let wanted = Typed::read(&args, &project)?;
+    let target = Target::parse(
+        args.server.server.as_deref(),
+        args.server.speed,
+        Some(&project),
+    )
+    .or_usage()?;
+    needed_programs(&wanted.tasks, &setting)?;
+    writable(&args.results)?;
+
+    let (stopper, stop) = Stop::new();
+    let (live, told) = mpsc::unbounded_channel();
+    let remarks = live.downgrade();
+    let tell = move |text: &str| {
+        if let Some(live) = remarks.upgrade() {
+            let _ = live.send(Live::Note(text.to_owned()));
+        }
+    };
+    let watching = tokio::spawn(signals::watch(tell, stopper));
+    let showing = tokio::spawn(progress::show(console, told));
+    let mut waiting = stop.clone();
+    let prepared = tokio::select! {
+        () = waiting.wait() => Err(Failure {
+            exit: Exit::Interrupted,
+            error: anyhow!("stopped before anything was measured"),
+        }),
+        prepared = prepare(&args, &wanted, &target, &setting, live, stop.clone()) => prepared,
+    };
+    let result = match prepared {
+        Ok((mut context, record)) => {
+            let done = execute(&context, record).await.or_rig();
+            let results = context.results.clone();
+            if let Some(Err(error)) = context.bodies.take().map(Bodies::close) {
+                console.error(&error);
+            }
+            // Ends what is told, and with it the live lines; removes the workspaces.
+            drop(context);
+            done.map(|done| (done, results))
+        }
+        Err(failure) => Err(failure),
+    };
+    let _ = showing.await;
+    watching.abort();
+    let (done, results) = result?;
+    show(&done.run, &results, console)?;
+    Ok(match (done.run.state, &done.run.verdict) {
+        (RunState::Interrupted, _) => Exit::Interrupted,
+        (RunState::Failed, _) | (_, None) => Exit::Rig,
+        (_, Some(verdict)) => Exit::of(answer(verdict), args.strict),
+    })
+}
+
+fn show(run: &Run, results: &Path, console: Console) -> Result<(), Failure> {
+    if console.json() {
+        console.json_result(run).or_rig()?;
+    } else {
+        console.result(&format!(
+            "\n{}Results: {}",
+            report::text(run),
+            results.display()
+        ));
+    }
+    Ok(())
+}
+
+async fn prepare(
+    args: &PairArgs,
+    wanted: &Typed,
+    target: &Target,
+    setting: &Setting,
+    live: mpsc::UnboundedSender<Live>,
+    stop: Stop,
+) -> Result<(Context, Run), Failure> {
+    let note = |text: String| {
+        let _ = live.send(Live::Note(text));
+    };
+    let sandbox = sandbox(args.sandbox).await?;
+    let server = reach(args, wanted, target).await?;
+    let agents = find_agents(args, wanted, setting, &note).await?;
+    let plan = plan(args, wanted, &agents, server.record.simulated);
+    let scratch = Scratch::new(&Scratch::candidates(&setting.places.cache)).or_rig()?;
+    let bases = bases(&wanted.tasks, scratch.path())?;
+    warm_up_all(&server, &agents, &note).await?;
+
+    let origin = Origin::now();
+    let id = run_id(&origin, &plan);
+    let store = Store::create(&args.results, &id).or_rig()?;
+    let results = store.folder().to_owned();
+    let cores = std::thread::available_parallelism()
+        .ok()
+        .and_then(|n| u32::try_from(n.get()).ok());
+    let record = Run {
+        schema: RUN_SCHEMA.to_owned(),
+        id: store.id(),
+        command: "pair".to_owned(),
+        command_line: std::env::args().collect(),
+        started_at: origin.wall.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        state: RunState::Unfinished,
+        stopped_because: None,
+        rig: Rig {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            sandbox: sandbox.name().to_owned(),
+            cpu_s: None,
+        },
+        host: host(cores),
+        server: server.record.clone(),
+        spec: Spec {
+            sessions: plan.session_specs(),
+            rounds: plan.rounds,
+            cache: plan.cache,
+            time_limit_s: args.time_limit.map(Seconds::from),
+            thresholds: plan.thresholds,
+        },
+        rounds: Vec::new(),
+        verdict: None,
+    };
+    let context = Context {
+        plan,
+        server,
+        bases,
+        scratch,
+        results,
+        sandbox,
+        shim: setting.shim.clone(),
+        places: setting.places.clone(),
+        secret: secret().or_rig()?,
+        bus: Bus::new(origin, store, live),
+        stop,
+        bodies: (!args.no_bodies).then(Bodies::start),
+        keep: args.keep,
+        cores,
+    };
+    Ok((context, record))
+}
+
+/// `20261129T172557Z-pair-fix-bug-add-flag`, cut where it gets long.
+fn run_id(origin: &Origin, plan: &Plan) -> String {
+    let mut tasks: Vec<&str> = plan.sessions.iter().map(|s| s.task.name.as_str()).collect();
+    tasks.dedup();
+    let slug: String = tasks.join("-").chars().take(60).collect();
+    format!("{}-pair-{slug}", origin.wall.strftime("%Y%m%dT%H%M%SZ"))
+}

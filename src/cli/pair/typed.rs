@@ -1,0 +1,109 @@
+//! What was typed for a pair, read and validated before anything is started.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::agent::{self, CommandLine, Profile};
+use crate::cli::args::{Cache, PairArgs};
+use crate::cli::exit::{Failure, OrFail, usage};
+use crate::plan::{Agent, Plan};
+use crate::records::{CachePolicy, Thresholds};
+use crate::task::{self, Task};
+
+/// What was typed, read and validated: tasks and the profiles of their agents.
+pub struct Typed {
+    /// One for each session.
+    pub tasks: Vec<Arc<Task>>,
+    /// Profile names, one for each task.
+    pub agents: Vec<String>,
+    /// Profiles by name.
+    pub profiles: BTreeMap<String, Profile>,
+    /// `--agent-command`.
+    pub command: Option<CommandLine>,
+    /// Slowdown thresholds.
+    pub thresholds: Thresholds,
+}
+
+impl Typed {
+    /// Reads tasks, profiles, thresholds and the command line.
+    ///
+    /// # Errors
+    /// The first thing that is not right: exit code 2.
+    pub fn read(args: &PairArgs, project: &Path) -> Result<Self, Failure> {
+        let library = task::Library::new(Some(project));
+        let agents_library = agent::Library::new(Some(project));
+        let mut known: BTreeMap<String, Arc<Task>> = BTreeMap::new();
+        let (mut tasks, mut agents, mut profiles) = (Vec::new(), Vec::new(), BTreeMap::new());
+        for typed in &args.tasks {
+            let (name, agent) = match typed.split_once('@') {
+                Some((name, agent)) => (name, agent),
+                None => (typed.as_str(), args.agent.as_str()),
+            };
+            if !known.contains_key(name) {
+                known.insert(name.to_owned(), Arc::new(library.load(name).or_usage()?));
+            }
+            if !profiles.contains_key(agent) {
+                profiles.insert(agent.to_owned(), agents_library.load(agent).or_usage()?);
+            }
+            tasks.push(known[name].clone());
+            agents.push(agent.to_owned());
+        }
+        let (pass, fail) = (args.pass_below, args.fail_above);
+        if !(pass.is_finite() && fail.is_finite() && pass >= 1.0 && fail >= pass) {
+            return Err(usage(format!(
+                "--pass-below {pass} and --fail-above {fail} are no thresholds; they are slowdowns, \
+                 at least 1, the first not above the second"
+            )));
+        }
+        if args.time_limit.is_some_and(|limit| limit.is_zero()) {
+            return Err(usage(
+                "--time-limit 0s leaves no time for anything; give a longer one, e.g. 20m",
+            ));
+        }
+        let command = args
+            .agent_command
+            .as_deref()
+            .map(|c| CommandLine::parse(c).map_err(|e| usage(format!("--agent-command {e}"))))
+            .transpose()?;
+        if command.is_some() && !profiles.values().any(|p| p.program.is_none()) {
+            return Err(usage(
+                "--agent-command is for the agent `command`; add --agent command, or name it in \
+                 a task: --task NAME@command",
+            ));
+        }
+        Ok(Self {
+            tasks,
+            agents,
+            profiles,
+            command,
+            thresholds: Thresholds { pass, fail },
+        })
+    }
+}
+
+/// The experiment that was asked for.
+pub fn plan(
+    args: &PairArgs,
+    wanted: &Typed,
+    agents: &BTreeMap<String, Arc<Agent>>,
+    simulated: bool,
+) -> Plan {
+    let sessions = wanted
+        .tasks
+        .iter()
+        .zip(&wanted.agents)
+        .map(|(task, agent)| (task.clone(), agents[agent].clone()))
+        .collect();
+    Plan::new(
+        sessions,
+        args.rounds.unwrap_or(if simulated { 1 } else { 3 }),
+        match args.cache {
+            Cache::Cold => CachePolicy::Cold,
+            Cache::Warm => CachePolicy::Warm,
+            Cache::Keep => CachePolicy::Keep,
+        },
+        wanted.thresholds,
+        args.time_limit,
+    )
+}
