@@ -174,10 +174,9 @@ async fn open_gateway(
         label: plan.id.clone(),
         token: Secret::new(token),
         upstream: context.server.upstream.clone(),
-        limits: Limits {
-            time_limit: Some(plan.time_limit),
-            ..Limits::default()
-        },
+        // No limit of the gateway's own: the session's covers a server that falls silent, and two
+        // clocks on one limit would leave it to chance which of them tells the story.
+        limits: Limits::default(),
         nonce: nonce(context, &plan.id, round, kind),
         origin: context.bus.origin().clone(),
     };

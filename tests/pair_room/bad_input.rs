@@ -309,9 +309,9 @@ fn numbers_and_durations_that_make_no_sense_are_usage_errors() {
         ),
         (&["--sandbox", "jail"], &["--sandbox", "jail", "bubblewrap"]),
         (&["--cache", "hot"], &["--cache", "hot", "cold"]),
-        (&["--task", "@mine"], &["--task", "@mine"]),
-        (&["--task", "tiny@"], &["--task", "tiny@"]),
-        (&["--task", ""], &["--task"]),
+        (&["--task", "@mine"], &["there is no task ``"]),
+        (&["--task", "tiny@"], &["unknown agent \"\""]),
+        (&["--task", ""], &["there is no task ``"]),
     ] {
         let mut all = vec!["pair"];
         if !args.contains(&"--task") {

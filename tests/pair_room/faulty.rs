@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// How a generation request is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,14 @@ pub enum Answer {
 /// The server; its threads end with the test's process.
 pub struct Faulty {
     pub url: String,
-    seen: Arc<AtomicUsize>,
+    counts: Arc<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    generations: AtomicUsize,
+    metrics: AtomicUsize,
+    busy: AtomicBool,
 }
 
 impl Faulty {
@@ -34,27 +41,41 @@ impl Faulty {
     pub fn start(answer: impl Fn(usize) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let seen = Arc::new(AtomicUsize::new(0));
-        let (count, answer) = (seen.clone(), Arc::new(answer));
+        let counts = Arc::new(Counts::default());
+        let (shared, answer) = (counts.clone(), Arc::new(answer));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (count, answer) = (count.clone(), answer.clone());
+                let (counts, answer) = (shared.clone(), answer.clone());
                 std::thread::spawn(move || {
                     // A client that left is no fault of the server's.
-                    let _ = serve(stream, || answer(count.fetch_add(1, Ordering::SeqCst) + 1));
+                    let _ = serve(stream, &counts, &*answer);
                 });
             }
         });
-        Self { url, seen }
+        Self { url, counts }
     }
 
     /// Generation requests so far.
     pub fn seen(&self) -> usize {
-        self.seen.load(Ordering::SeqCst)
+        self.counts.generations.load(Ordering::SeqCst)
+    }
+
+    /// How often its metrics were asked for.
+    pub fn looked_at(&self) -> usize {
+        self.counts.metrics.load(Ordering::SeqCst)
+    }
+
+    /// From now on its metrics tell of a request in it.
+    pub fn keep_busy(&self) {
+        self.counts.busy.store(true, Ordering::SeqCst);
     }
 }
 
-fn serve(mut stream: TcpStream, answer: impl FnOnce() -> Answer) -> std::io::Result<()> {
+fn serve(
+    mut stream: TcpStream,
+    counts: &Counts,
+    answer: &dyn Fn(usize) -> Answer,
+) -> std::io::Result<()> {
     let line = read_request(&stream)?;
     match line.split(' ').take(2).collect::<Vec<_>>()[..] {
         ["GET", "/v1/models"] => whole(
@@ -62,13 +83,20 @@ fn serve(mut stream: TcpStream, answer: impl FnOnce() -> Answer) -> std::io::Res
             "200 OK",
             r#"{"data":[{"id":"m","max_model_len":8192}]}"#,
         ),
-        // Idle between arms, as llama.cpp tells it.
-        ["GET", "/metrics"] => whole(
-            &mut stream,
-            "200 OK",
-            "llamacpp:requests_processing 0\nllamacpp:requests_deferred 0\n",
-        ),
-        ["POST", "/v1/chat/completions"] => generate(&mut stream, answer()),
+        // As llama.cpp tells it.
+        ["GET", "/metrics"] => {
+            counts.metrics.fetch_add(1, Ordering::SeqCst);
+            let busy = u8::from(counts.busy.load(Ordering::SeqCst));
+            whole(
+                &mut stream,
+                "200 OK",
+                &format!("llamacpp:requests_processing {busy}\nllamacpp:requests_deferred 0\n"),
+            )
+        }
+        ["POST", "/v1/chat/completions"] => {
+            let number = counts.generations.fetch_add(1, Ordering::SeqCst) + 1;
+            generate(&mut stream, answer(number))
+        }
         _ => whole(&mut stream, "404 Not Found", "{}"),
     }
 }

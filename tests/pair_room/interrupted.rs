@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::faulty::{Answer, Faulty};
 use crate::machine::{alive, wait_until};
-use crate::stage::{Agent, Ran, Stage, number, sandboxes, text};
+use crate::stage::{Agent, GOOD, Ran, Stage, TASK, number, sandboxes, text};
 
 /// A pair of two sessions of which the second one back to back hangs in its request, with a
 /// descendant that has left its process group; returns once it does.
@@ -137,4 +137,97 @@ fn what_a_killed_run_left_in_the_temporary_folder_goes_with_the_next_run() {
     });
     // Checks at its end that the temporary folder is empty.
     stage.pair(&[]);
+}
+
+/// Interrupts a run as soon as `ready`; it must end within 5 s, in order, leaving nothing.
+fn interrupted_when(stage: &Stage, args: &[&str], ready: impl Fn() -> bool) -> Ran {
+    let mut all = vec!["pair", "--task", "tiny", "--agent", "mine"];
+    all.extend(args);
+    let child = stage.flashrig(&all).spawn().unwrap();
+    wait_until("it is time to interrupt", ready);
+    let asked = Instant::now();
+    signal(&child, Signal::SIGINT);
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    let took = asked.elapsed();
+    assert!(took < Duration::from_secs(5), "{took:?}: {ran:#?}");
+    assert_eq!(ran.code, Some(130), "{ran:#?}");
+    stage.nothing_left();
+    ran
+}
+
+#[test]
+fn ctrl_c_does_not_sit_through_a_check() {
+    for sandbox in sandboxes() {
+        let stage = Stage::with(&GOOD);
+        let endless = TASK.replace("grep -q hello greeting.txt", "sleep 633");
+        stage.write("tasks/tiny/task.toml", &endless);
+        let folder = stage.folder().to_owned();
+        let checking = || alive(&folder).iter().any(|p| p.contains("sleep 633"));
+        interrupted_when(&stage, &["--speed", "50", "--sandbox", sandbox], checking);
+        let record: Value = serde_json::from_str(&stage.result_text("run.json")).unwrap();
+        assert_eq!(record["state"], "interrupted");
+        assert_eq!(statuses(&record, "together"), ["completed"]);
+        assert_ne!(record["verdict"]["functional"], "pass");
+        assert_ne!(record["verdict"]["functional"], "fail", "{record:#}");
+    }
+}
+
+#[test]
+fn ctrl_c_ends_the_wait_for_a_server_that_never_gets_idle() {
+    let stage = Stage::with(&GOOD);
+    let server = Faulty::start(|_| Answer::Good);
+    server.keep_busy();
+    let args = ["--server", server.url.as_str(), "--rounds", "1"];
+    interrupted_when(&stage, &args, || server.looked_at() > 1);
+}
+
+#[test]
+fn ctrl_c_before_anything_is_measured_leaves_no_results() {
+    let stage = Stage::with(&GOOD);
+    stage.speak_openai("mine");
+    // The warm-up hangs.
+    let server = Faulty::start(|_| Answer::Silent);
+    let args = ["--server", server.url.as_str()];
+    let ran = interrupted_when(&stage, &args, || server.seen() == 1);
+    assert!(
+        ran.stderr.contains("stopped before anything was measured"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(
+        crate::stage::names(&stage.project().join("results")),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn kill_9_while_a_check_runs_leaves_no_check() {
+    for sandbox in sandboxes() {
+        let stage = Stage::with(&GOOD);
+        let endless = TASK.replace("grep -q hello greeting.txt", "sleep 634");
+        stage.write("tasks/tiny/task.toml", &endless);
+        let mut child = stage
+            .flashrig(&[
+                "pair",
+                "--task",
+                "tiny",
+                "--agent",
+                "mine",
+                "--speed",
+                "50",
+                "--sandbox",
+                sandbox,
+            ])
+            .spawn()
+            .unwrap();
+        let checking = || {
+            alive(stage.folder())
+                .iter()
+                .any(|p| p.contains("sleep 634"))
+        };
+        wait_until("the check runs", checking);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        wait_until("no process is left", || alive(stage.folder()).is_empty());
+    }
 }

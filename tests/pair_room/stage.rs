@@ -220,6 +220,14 @@ where = {{ "/type" = "turn" }}
         self.write(&format!("harness/agents/{}.toml", agent.name), &text);
     }
 
+    /// Makes an agent of the project one that is known to speak OpenAI chat completions, so that
+    /// the server is warmed up for it.
+    pub fn speak_openai(&self, name: &str) {
+        let path = format!("harness/agents/{name}.toml");
+        let text = fs::read_to_string(self.project().join(&path)).unwrap();
+        self.write(&path, &text.replace("\"any\"", "\"openai_chat\""));
+    }
+
     /// flashrig in the project, with a hermetic environment.
     pub fn flashrig(&self, args: &[&str]) -> Command {
         let folder = |name: &str| self.dir.path().join(name);

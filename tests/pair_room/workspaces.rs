@@ -164,3 +164,40 @@ fn an_agent_that_edits_the_source_repository_is_escaped() {
     assert_eq!(ran.functional(), "fail");
     assert_eq!(ran.code, Some(1));
 }
+
+#[test]
+fn an_agent_that_ruins_its_workspace_fails_alone_and_the_run_is_told_to_its_end() {
+    for sandbox in sandboxes() {
+        for ruin in [
+            "sh W=\"$PWD\"; rm -rf \"$W\"/* \"$W\"/.git; cd / && rmdir \"$W\" || true",
+            "sh rm -rf guard greeting.txt && mkfifo greeting.txt && ln -s / guard",
+            "sh mkdir deep && touch deep/file && chmod 000 deep greeting.txt",
+        ] {
+            let stage = Stage::with(&["ask", ruin, "result"]);
+            let ran = stage.pair(&["--sandbox", sandbox]);
+            ran.both("completed");
+            assert_eq!(
+                ran.record()["state"],
+                "finished",
+                "{sandbox} {ruin}: {ran:#?}"
+            );
+            assert_eq!(ran.functional(), "fail", "{sandbox} {ruin}");
+            assert_eq!(ran.code, Some(1), "{sandbox} {ruin}");
+        }
+    }
+}
+
+#[test]
+fn an_agent_that_kills_its_supervisor_takes_itself_along_and_is_no_success() {
+    for sandbox in sandboxes() {
+        let stage = Stage::with(&[
+            "ask",
+            "write greeting.txt hello",
+            "sh (setsid sleep 635 &); kill -9 $(ps -o ppid= -p $PPID)",
+            "result",
+        ]);
+        let ran = stage.pair(&["--sandbox", sandbox]);
+        assert_ne!(ran.code, Some(0), "{sandbox}: {ran:#?}");
+        assert_ne!(ran.functional(), "pass", "{sandbox}: {ran:#?}");
+    }
+}
