@@ -101,7 +101,9 @@ fn by_turns(name: &str, bytes: usize, server: SocketAddr, gateway: SocketAddr) -
 }
 
 fn request(bytes: usize) -> Vec<u8> {
-    let filler = "x".repeat(bytes);
+    // Code as it stands in JSON: an escape every few words.
+    const LINE: &str = r#"    let name = format!(\"{}\", value);\n    if name.is_empty() {\n        return Err(Error::Empty);\n    }\n"#;
+    let filler = LINE.repeat(bytes / LINE.len());
     let body = format!(
         r#"{{"model":"m","max_tokens":32000,"stream":true,"system":[{{"type":"text","text":"s"}}],"messages":[{{"role":"user","content":"{filler}"}}]}}"#
     );

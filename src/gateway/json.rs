@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use memchr::memchr2;
 use serde::de::IgnoredAny;
 
 /// Whether `text` is one JSON value.
@@ -129,10 +130,10 @@ fn skip_separator(text: &[u8], at: usize, separator: u8) -> usize {
 fn skip_string(text: &[u8], at: usize) -> Option<usize> {
     let mut at = at + 1;
     loop {
+        at += memchr2(b'"', b'\\', text.get(at..)?)?;
         match text.get(at)? {
             b'"' => return Some(at + 1),
-            b'\\' => at += 2,
-            _ => at += 1,
+            _ => at += 2,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Filling a base's vault: from a fixture's plain files, or from a repository of the user's.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -11,6 +12,9 @@ use super::copy::{self, Linking};
 use super::flat::{self, EXECUTABLE, Entry, FILE, Flat};
 use super::{git, paths};
 use crate::task::{Fixture, FixtureCommit, Source};
+
+/// Above the priorities of libgit2's own stores, which are 1 and 2.
+const IN_MEMORY_FIRST: i32 = 100;
 
 /// What a filled vault holds.
 pub(super) struct Filled {
@@ -27,7 +31,13 @@ pub(super) fn fill(vault: &Repository, source: &Source) -> Result<Filled, BaseEr
     }
 }
 
+/// The objects are held in memory and written as one pack: a workspace is then a copy of two files
+/// and not of a hundred folders, which ext4 is slow to make right after others were deleted.
 fn commit_all(vault: &Repository, fixture: &Fixture) -> anyhow::Result<Filled> {
+    let odb = vault.odb().context("cannot open its objects")?;
+    let memory = odb
+        .add_new_mempack_backend(IN_MEMORY_FIRST)
+        .context("cannot hold its objects in memory")?;
     let mut parent: Option<Oid> = None;
     for (number, commit) in fixture.commits.iter().enumerate() {
         let id = commit_one(vault, commit, parent)
@@ -35,6 +45,13 @@ fn commit_all(vault: &Repository, fixture: &Fixture) -> anyhow::Result<Filled> {
         parent = Some(id);
     }
     let commit = parent.context("it has no commit; give it at least one")?;
+    let mut pack = git2::Buf::new();
+    memory
+        .dump(vault, &mut pack)
+        .context("cannot pack its objects")?;
+    let mut writer = odb.packwriter().context("cannot write its pack")?;
+    writer.write_all(&pack).context("cannot write its pack")?;
+    writer.commit().context("cannot write its pack")?;
     Ok(Filled {
         commit,
         branch: "main".into(),
