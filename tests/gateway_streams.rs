@@ -213,7 +213,11 @@ async fn plain_answers_are_read_too_and_have_no_token_clocks() {
     let clocks = row.clocks;
     assert!(clocks.first_byte_s.is_some());
     assert_eq!(
-        (clocks.first_token_s, clocks.first_text_s, clocks.last_token_s),
+        (
+            clocks.first_token_s,
+            clocks.first_text_s,
+            clocks.last_token_s
+        ),
         (None, None, None)
     );
 }
