@@ -194,7 +194,7 @@ async fn a_responses_stream_is_read() {
 }
 
 #[tokio::test]
-async fn plain_answers_are_read_too() {
+async fn plain_answers_are_read_too_and_have_no_token_clocks() {
     let rig = Rig::new().await;
     let mut client = rig.post(CHAT, r#"{"model":"m","messages":[]}"#).await;
     let (mut server, _) = rig.server.request().await;
@@ -210,7 +210,16 @@ async fn plain_answers_are_read_too() {
         (row.input_tokens, row.cached_tokens, row.output_tokens),
         (Some(9), Some(8), Some(2))
     );
-    assert_eq!(row.clocks.first_token_s, row.clocks.first_byte_s);
+    let clocks = row.clocks;
+    assert!(clocks.first_byte_s.is_some());
+    assert_eq!(
+        (
+            clocks.first_token_s,
+            clocks.first_text_s,
+            clocks.last_token_s
+        ),
+        (None, None, None)
+    );
 }
 
 #[tokio::test]

@@ -68,6 +68,7 @@ async fn two_streams_share_each_step_at_the_profile_s_rate() {
     let folder = tempfile::tempdir().unwrap();
     let config = logged(folder.path(), 5.0, 4);
     let log = config.log.clone().unwrap();
+    let timing = config.profile.timing.clone();
     let sim = Sim::start(config).unwrap();
     post(&sim, "/v1/chat/completions", &chat("talk", true)).await;
     let body = chat("talk", true);
@@ -76,15 +77,19 @@ async fn two_streams_share_each_step_at_the_profile_s_rate() {
         post(&sim, "/v1/chat/completions", &body)
     );
     let steps = step_seconds(&truth(&log));
-    // 25 and 40 ms at speed 5. The scheduler's own clock is exact; nothing here depends on load.
-    assert!((steps[&1] - 0.005).abs() < 1e-6, "{steps:?}");
-    assert!((steps[&2] - 0.008).abs() < 1e-6, "{steps:?}");
+    // The scheduler's own clock is exact; nothing here depends on load.
+    for batch in [1, 2] {
+        let expected = timing.decode_step(batch).as_secs_f64() / 5.0;
+        assert!((steps[&batch] - expected).abs() < 1e-6, "{steps:?}");
+    }
 }
 
 #[tokio::test]
 async fn tokens_reach_the_client_at_the_profile_s_pace() {
     let folder = tempfile::tempdir().unwrap();
-    let sim = Sim::start(logged(folder.path(), 4.0, 4)).unwrap();
+    let config = logged(folder.path(), 4.0, 4);
+    let step = config.profile.timing.decode_step(1).as_secs_f64() / 4.0;
+    let sim = Sim::start(config).unwrap();
     let mut response = send(
         &sim,
         Method::POST,
@@ -102,8 +107,8 @@ async fn tokens_reach_the_client_at_the_profile_s_pace() {
         }
     }
     let seconds = last.since(first.unwrap()).as_secs_f64();
-    // 59 steps of 25 ms at speed 4; a busy machine may make it later, never much earlier.
-    let expected = 59.0 * 0.025 / 4.0;
+    // 59 steps; a busy machine may make it later, never much earlier.
+    let expected = 59.0 * step;
     assert!(
         seconds > expected * 0.9 && seconds < expected * 5.0,
         "{seconds} against {expected}"

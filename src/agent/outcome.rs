@@ -61,13 +61,18 @@ pub fn judge(evidence: &Evidence<'_>) -> Outcome {
         ..
     } = evidence;
     let outcome = |status: Status, detail: String| Outcome { status, detail };
-    let mains = attempts.iter().filter(|a| a.role == Role::Main).count();
+    let reached = |a: &&Attempt| a.role == Role::Main && a.end != End::RejectedByGateway;
+    let mains = attempts.iter().filter(reached).count();
     match ending {
         Ending::RigFailed(words) => return outcome(Status::RigError, words.clone()),
         Ending::Interrupted => {
             return outcome(Status::Interrupted, "the run was stopped".to_owned());
         }
-        Ending::TimeLimit(words) => return outcome(Status::Timeout, words.clone()),
+        Ending::TimeLimit(words) => {
+            let cause = cut_off_request(attempts).or_else(|| last_failure(attempts));
+            let cause = cause.map_or_else(String::new, |c| format!("; {c}"));
+            return outcome(Status::Timeout, format!("{words}{cause}"));
+        }
         Ending::NoRequestInTime(words) => {
             return outcome(Status::NoRequest, with_stderr(words, evidence));
         }
@@ -81,9 +86,12 @@ pub fn judge(evidence: &Evidence<'_>) -> Outcome {
         Ending::Exited | Ending::DidNotExit => {}
     }
     if mains == 0 {
+        let turned_away = last_failure(attempts).map_or_else(
+            || "it did not reach the model: check its settings and its standard error".to_owned(),
+            |why| format!("{why}; does it send the token that it is given?"),
+        );
         let words = format!(
-            "the agent {} without any request to the server; it did not reach the model: check \
-             its settings and its standard error",
+            "the agent {} without any request to the server; {turned_away}",
             exit_words(*exit)
         );
         return outcome(Status::NoRequest, with_stderr(&words, evidence));
@@ -134,7 +142,8 @@ fn lost_last_request(attempts: &[Attempt]) -> Option<(Status, String)> {
     let last = last_main(attempts)?;
     let words = failure_words(last)?;
     let status = match last.end {
-        End::Refused | End::RejectedByGateway => Status::ServerRefused,
+        End::Refused => Status::ServerRefused,
+        End::RejectedByGateway => Status::AgentError,
         _ => Status::ServerError,
     };
     Some((status, words))
@@ -142,6 +151,22 @@ fn lost_last_request(attempts: &[Attempt]) -> Option<(Status, String)> {
 
 fn last_failure(attempts: &[Attempt]) -> Option<String> {
     failure_words(last_main(attempts)?)
+}
+
+/// The last main request, when its client was gone before its answer was whole, as it is when the
+/// session is ended: a server that fell silent is another cause than an agent that took its time.
+fn cut_off_request(attempts: &[Attempt]) -> Option<String> {
+    let last = last_main(attempts).filter(|a| a.end == End::ClientAborted)?;
+    let clocks = &last.clocks;
+    let (since, what) = match clocks.last_token_s {
+        Some(token) => (token, "no further token"),
+        None => (clocks.head_s, "no token"),
+    };
+    Some(format!(
+        "request {} was cut off when {what} had come for {:.1} s",
+        last.number,
+        clocks.end_s.0 - since.0
+    ))
 }
 
 fn last_main(attempts: &[Attempt]) -> Option<&Attempt> {
@@ -310,6 +335,22 @@ mod tests {
         let mut e = evidence(&attempts, &summary, Exit::Stopped);
         e.ending = Ending::DidNotExit;
         assert_eq!(judge(&e).status, Status::CompletedNoExit);
+    }
+
+    #[test]
+    fn a_time_limit_with_a_request_open_tells_how_long_the_server_was_silent() {
+        let mut open = attempt(Role::Main, End::ClientAborted, 1.0, Some(1.5), 9.0);
+        open.clocks.last_token_s = Some(crate::clock::Seconds(2.0));
+        let summary = Summary::default();
+        let attempts = [open];
+        let mut e = evidence(&attempts, &summary, Exit::Stopped);
+        e.ending = Ending::TimeLimit("not done within 8 s".to_owned());
+        let outcome = judge(&e);
+        assert_eq!(outcome.status, Status::Timeout);
+        assert_eq!(
+            outcome.detail,
+            "not done within 8 s; request 1 was cut off when no further token had come for 7.0 s"
+        );
     }
 
     #[test]

@@ -175,6 +175,12 @@ impl Reader {
         told
     }
 
+    /// The agent made a request after it had told its end: that end was none.
+    pub fn went_on(&mut self) {
+        self.summary.ended = false;
+        self.summary.error = None;
+    }
+
     /// What was told so far.
     pub fn summary(&self) -> &Summary {
         &self.summary
@@ -186,8 +192,9 @@ impl Summary {
         match means {
             Meaning::Turn => {
                 self.turns = self.turns.map(|n| n + count);
-                // The agent went on: an earlier error was not its end.
+                // The agent went on: an earlier end or error was not its last word.
                 self.error = None;
+                self.ended = false;
             }
             Meaning::ToolCall => self.tool_calls = self.tool_calls.map(|n| n + count),
             Meaning::End => self.ended = true,

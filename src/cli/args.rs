@@ -102,7 +102,8 @@ pub struct PairArgs {
     #[arg(long, value_name = "NAME", default_value = "claude")]
     pub agent: String,
     /// The command line of the agent `command`; {prompt}, {base_url}, {token}, {model} and
-    /// {workspace} are filled in, and are there as FLASHRIG_* in its environment
+    /// {workspace} are filled in, and are there as FLASHRIG_* in its environment. It starts in the
+    /// workspace, so name files of yours by absolute paths
     #[arg(long, value_name = "'PROGRAM ARGS'")]
     pub agent_command: Option<String>,
     /// Fail when an agent is missing instead of installing it

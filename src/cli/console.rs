@@ -1,9 +1,9 @@
 //! The one owner of the terminal: results on standard output, everything else on standard error.
-#![expect(clippy::print_stderr, reason = "this is the console module")]
 
 use std::io::{self, Write};
 
 use super::args::{Color, Common};
+use crate::config::in_words;
 
 /// Where things are shown.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ impl Console {
                 .with_max_level(level)
                 .with_writer(io::stderr)
                 .with_target(false)
-                .with_ansi(console::colors_enabled_stderr())
+                .with_ansi(false)
                 .without_time()
                 .try_init();
         }
@@ -71,20 +71,23 @@ impl Console {
     /// A remark.
     pub fn note(self, text: &str) {
         if !self.quiet {
-            eprintln!("{text}");
+            say(text);
         }
     }
 
     /// An error, with everything that it has to say, on as few lines as it needs.
     pub fn error(self, error: &anyhow::Error) {
-        eprintln!(
-            "{} {error:#}",
-            console::style("error:").for_stderr().red().bold()
-        );
+        let word = console::style("error:").for_stderr().red().bold();
+        say(&format!("{word} {}", in_words(error)));
     }
 }
 
 fn set_colors(on: bool) {
     console::set_colors_enabled(on);
     console::set_colors_enabled_stderr(on);
+}
+
+/// A line on standard error. Nobody has to read it: a closed one is no reason to fail.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
 }

@@ -96,18 +96,21 @@ async fn live_lines(mut told: mpsc::UnboundedReceiver<Live>) {
                     }
                 }
                 Some(other) => {
-                    if let Live::Fact(what) = &other {
-                        follow(what, &lines, &mut sessions);
-                    }
                     if let Some(line) = plain(&other) {
                         let _ = lines.println(line);
+                    }
+                    if let Live::Fact(what) = &other {
+                        follow(what, &lines, &mut sessions);
                     }
                 }
             },
             _ = refresh.tick() => {
                 let now = Stamp::now();
+                // Room for the terminal's own `^C`, which would otherwise wrap and shift the lines.
+                let width = usize::from(console::Term::stderr().size().1).saturating_sub(8);
                 for (id, (bar, doing)) in &sessions {
-                    bar.set_message(format!("{id}  {}", doing.words(now)));
+                    let line = format!("{id}  {}", doing.words(now));
+                    bar.set_message(console::truncate_str(&line, width, "…").into_owned());
                 }
             }
         }

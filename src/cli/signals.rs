@@ -3,15 +3,14 @@
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use super::console::Console;
 use super::exit::Exit;
 
-/// Expresses the wish to stop when a signal comes. Runs until it is dropped.
-pub async fn watch(console: Console, stop: watch::Sender<bool>) {
-    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = (
+/// Expresses the wish to stop when a signal comes, and tells of it. Runs until it is dropped.
+pub async fn watch(tell: impl Fn(&str), stop: watch::Sender<bool>) {
+    // A hang-up is left as it is, so that `nohup` works; agents end with flashrig in any case.
+    let (Ok(mut interrupt), Ok(mut terminate)) = (
         signal(SignalKind::interrupt()),
         signal(SignalKind::terminate()),
-        signal(SignalKind::hangup()),
     ) else {
         std::future::pending::<()>().await;
         return;
@@ -21,12 +20,9 @@ pub async fn watch(console: Console, stop: watch::Sender<bool>) {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
         }
         if first {
-            console.note(
-                "stopping: ending the agents, keeping what was finished (again to stop at once)",
-            );
+            tell("stopping: ending the agents, keeping what was finished (again to stop at once)");
             let _ = stop.send(true);
             first = false;
         } else {

@@ -3,12 +3,14 @@
 //! Validation happens here and in the rooms' own `raw` modules, once, at the edge.
 
 mod duration;
+mod errors;
 mod names;
 mod profiles;
 mod toml_file;
 mod units;
 
 pub use duration::{DurationError, parse_duration};
+pub use errors::in_words;
 pub use names::nearest;
 pub use profiles::{ProfileError, Profiles};
 pub use toml_file::{FileError, read, read_toml};

@@ -70,6 +70,8 @@ pub struct Activity {
     pub attempts: u32,
     /// When an attempt last began or ended; the session's opening before the first.
     pub last_change: Stamp,
+    /// When the head of the latest attempt was read.
+    pub last_begun: Option<Stamp>,
     /// When the first request carrying the session's token arrived.
     pub first_request: Option<Stamp>,
     /// When the first generation request (not a probe) arrived.

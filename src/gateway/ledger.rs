@@ -38,6 +38,7 @@ impl Ledger {
             in_flight: 0,
             attempts: 0,
             last_change: Stamp::now(),
+            last_begun: None,
             first_request: None,
             first_generation: None,
         };
@@ -88,6 +89,7 @@ impl Ledger {
             activity.in_flight += 1;
             activity.attempts += 1;
             activity.last_change = Stamp::now();
+            activity.last_begun = activity.last_begun.max(Some(head));
         });
         let attempt = Attempt {
             number,

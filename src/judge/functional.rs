@@ -1,5 +1,7 @@
 //! The functional verdict: was everything done, unharmed and answered?
 
+use std::collections::BTreeMap;
+
 use crate::records::{CheckOutcome, Functional, Run, RunState, Session, Status};
 
 /// Why a session does not count as done; empty when it does. `diff_exceeded` are the task's size
@@ -35,7 +37,7 @@ pub fn session_failures(session: &Session, diff_exceeded: &[String]) -> Vec<Stri
     {
         why.push(format!("check {:?} {}", check.name, check.detail));
     }
-    if session.checks.is_empty() && session.status.is_completed() {
+    if !session.verified {
         why.push("not verified".to_owned());
     }
     why.extend(diff_exceeded.iter().cloned());
@@ -53,37 +55,131 @@ pub fn session_failures(session: &Session, diff_exceeded: &[String]) -> Vec<Stri
 
 /// The verdict over all sessions of all rounds, with its reasons.
 pub fn judge(run: &Run, state: RunState) -> (Functional, Vec<String>) {
-    let mut reasons = Vec::new();
-    let mut seen = 0usize;
-    let mut rig_failed = false;
-    for round in &run.rounds {
-        for arm in &round.arms {
-            for session in &arm.sessions {
-                match session.status {
-                    Status::Interrupted => continue,
-                    Status::RigError => rig_failed = true,
-                    _ => seen += 1,
-                }
-                if !session.failures.is_empty() {
-                    reasons.push(format!(
-                        "{} ({}, round {}): {}",
-                        session.id,
-                        arm.kind.words(),
-                        round.index,
-                        session.failures.join("; ")
-                    ));
-                }
+    let mut failed: Vec<Failed> = Vec::new();
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let (mut untold, mut failed_by_itself) = (false, false);
+    let arms = run
+        .rounds
+        .iter()
+        .flat_map(|r| r.arms.iter().map(move |a| (r.index, a)));
+    for (round, arm) in arms {
+        for session in arm
+            .sessions
+            .iter()
+            .filter(|s| s.status != Status::Interrupted)
+        {
+            *seen.entry(&session.id).or_default() += 1;
+            if session.failures.is_empty() {
+                continue;
+            }
+            if is_untold(session) {
+                untold = true;
+            } else {
+                failed_by_itself = true;
+            }
+            let why = session.failures.join("; ");
+            let place = format!("{}, round {round}", arm.kind.words());
+            match failed
+                .iter_mut()
+                .find(|f| f.id == session.id && f.why == why)
+            {
+                Some(known) => known.places.push(place),
+                None => failed.push(Failed {
+                    id: &session.id,
+                    why,
+                    places: vec![place],
+                }),
             }
         }
     }
-    let functional = if rig_failed || seen == 0 {
-        Functional::Unknown
-    } else if !reasons.is_empty() {
+    let functional = if failed_by_itself {
         Functional::Fail
+    } else if untold || seen.is_empty() {
+        Functional::Unknown
     } else if state == RunState::Finished {
         Functional::Pass
     } else {
         Functional::Unknown
     };
+    let reasons = failed.iter().map(|f| f.words(seen[f.id])).collect();
     (functional, reasons)
+}
+
+/// Whether it cannot be told if the session's work was done: the rig failed, a check could not be
+/// started, or an agent that came to its own end was not verified.
+fn is_untold(session: &Session) -> bool {
+    session.status == Status::RigError
+        || session
+            .checks
+            .iter()
+            .any(|c| c.outcome == CheckOutcome::NotRun)
+        || (session.status.is_completed() && !session.verified)
+}
+
+/// A session that failed in one way, and where it did.
+struct Failed<'r> {
+    id: &'r str,
+    why: String,
+    places: Vec<String>,
+}
+
+impl Failed<'_> {
+    /// `of` is the number of times that the session ran.
+    fn words(&self, of: usize) -> String {
+        let places = match self.places.len() {
+            n if n == of && n > 1 => format!("all {n} times"),
+            _ => self.places.join(" and "),
+        };
+        format!("{} ({places}): {}", self.id, self.why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::time::tests::session;
+
+    #[test]
+    fn a_completed_session_whose_checks_passed_has_no_failure() {
+        let mut s = session("a", 0.0, 1.0);
+        s.verified = false;
+        assert_eq!(session_failures(&s, &[]), ["not verified"]);
+        s.verified = true;
+        s.checks = vec![check(CheckOutcome::Passed)];
+        assert!(session_failures(&s, &[]).is_empty());
+    }
+
+    #[test]
+    fn a_touched_protected_file_fails_also_when_every_check_passed() {
+        let mut s = session("a", 0.0, 1.0);
+        s.checks = vec![check(CheckOutcome::Passed)];
+        s.diff = Some(crate::records::Diff {
+            files: 1,
+            protected_touched: vec!["tests/a.rs".into()],
+            ..Default::default()
+        });
+        assert_eq!(
+            session_failures(&s, &[]),
+            ["protected files touched: tests/a.rs"]
+        );
+    }
+
+    #[test]
+    fn a_refusal_or_a_lost_answer_fails_also_when_the_agent_got_over_it() {
+        let mut s = session("a", 0.0, 1.0);
+        s.checks = vec![check(CheckOutcome::Passed)];
+        (s.refusals, s.lost_streams) = (2, 1);
+        assert_eq!(session_failures(&s, &[]).len(), 2);
+    }
+
+    fn check(outcome: CheckOutcome) -> crate::records::CheckResult {
+        crate::records::CheckResult {
+            name: "c".into(),
+            outcome,
+            detail: "said so".into(),
+            exit_code: Some(0),
+            duration_s: crate::clock::Seconds(0.1),
+            output_tail: String::new(),
+        }
+    }
 }

@@ -6,6 +6,7 @@ mod same_work;
 mod split;
 mod summary;
 mod time;
+mod warnings;
 
 use crate::records::{Functional, Run, RunState, TimeVerdict, Verdict};
 

@@ -113,7 +113,44 @@ pub fn round_validity(arms: &[Arm], planned: usize) -> (bool, Vec<String>) {
             reasons.push("sessions of the back-to-back arm overlapped".to_owned());
         }
     }
+    reasons.extend(unlike(arms));
     (reasons.is_empty(), reasons)
+}
+
+/// Sessions whose arms cannot be compared although both completed: the work was done in one arm
+/// only, or the wall ends at the exit in one and at the result in the other.
+fn unlike(arms: &[Arm]) -> Vec<String> {
+    let of = |kind| arms.iter().find(|a| a.kind == kind);
+    let (Some(together), Some(alone)) = (of(ArmKind::Together), of(ArmKind::BackToBack)) else {
+        return Vec::new();
+    };
+    let mut reasons = Vec::new();
+    for t in together.sessions.iter().filter(|s| s.status.is_completed()) {
+        let Some(a) = alone
+            .sessions
+            .iter()
+            .find(|s| s.id == t.id && s.status.is_completed())
+        else {
+            continue;
+        };
+        if t.failures.is_empty() != a.failures.is_empty() {
+            let (done, not) = if t.failures.is_empty() {
+                (together.kind, alone.kind)
+            } else {
+                (alone.kind, together.kind)
+            };
+            reasons.push(format!(
+                "{} was done {} and not {}",
+                t.id,
+                done.words(),
+                not.words()
+            ));
+        }
+        if t.status != a.status {
+            reasons.push(format!("{} exited by itself in one arm only", t.id));
+        }
+    }
+    reasons
 }
 
 #[cfg(test)]
@@ -148,6 +185,17 @@ mod tests {
         arm_figures(&mut a, Some(2));
         assert_eq!(a.makespan_s, None);
         assert_eq!(a.sum_of_walls_s, None);
+    }
+
+    #[test]
+    fn work_that_was_done_in_one_arm_only_is_not_compared() {
+        let b = arm(ArmKind::BackToBack, vec![session("a", 0.0, 5.0)]);
+        let mut undone = session("a", 10.0, 11.0);
+        undone.failures = vec!["the agent changed nothing".into()];
+        let t = arm(ArmKind::Together, vec![undone]);
+        let (valid, reasons) = round_validity(&[b, t], 1);
+        assert!(!valid);
+        assert_eq!(reasons, ["a was done back to back and not together"]);
     }
 
     #[test]

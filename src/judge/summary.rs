@@ -17,6 +17,12 @@ pub struct Traffic {
     pub lost_streams: u64,
     /// Main and side requests whose body had been sent before.
     pub repeats: u64,
+    /// Requests that flashrig's own gateway turned away; in none of the counts above.
+    pub rejected: u64,
+    /// Main and side requests that were not marked for a cold cache.
+    pub unmarked: u64,
+    /// Prompt tokens of the first main request that the server says came from its cache.
+    pub first_cached_tokens: Option<u64>,
     /// Prompt tokens, cached included.
     pub input_tokens: Option<u64>,
     /// Cached prompt tokens.
@@ -27,10 +33,14 @@ pub struct Traffic {
 
 /// Adds up the requests of a session.
 ///
-/// A token sum is known only if every answer that came whole told its part.
+/// A token sum is known only if every answer that began told its part.
 pub fn traffic(attempts: &[Attempt]) -> Traffic {
     let mut sum = Traffic::default();
     for a in attempts {
+        if a.end == End::RejectedByGateway {
+            sum.rejected += 1;
+            continue;
+        }
         match a.role {
             Role::Main => sum.requests += 1,
             Role::Side => sum.side_requests += 1,
@@ -47,11 +57,16 @@ pub fn traffic(attempts: &[Attempt]) -> Traffic {
             End::Complete | End::ClientAborted | End::RejectedByGateway => {}
         }
         sum.repeats += u64::from(a.repeats.is_some());
+        sum.unmarked += u64::from(!a.body_changed);
     }
     let answers: Vec<&Attempt> = attempts
         .iter()
-        .filter(|a| a.role != Role::Probe && a.end == End::Complete)
+        .filter(|a| a.role != Role::Probe && a.status.is_some_and(|s| s < 300))
         .collect();
+    sum.first_cached_tokens = answers
+        .iter()
+        .find(|a| a.role == Role::Main)
+        .and_then(|a| a.cached_tokens);
     sum.input_tokens = total(&answers, |a| a.input_tokens);
     sum.cached_tokens = total(&answers, |a| a.cached_tokens);
     sum.output_tokens = total(&answers, |a| a.output_tokens);
@@ -122,6 +137,20 @@ pub(crate) mod tests {
         a.output_tokens = None;
         assert_eq!(traffic(&[a, b]).output_tokens, None);
         assert_eq!(traffic(&[]).output_tokens, None);
+    }
+
+    #[test]
+    fn an_answer_that_the_client_left_makes_the_sum_unknown() {
+        let mut left = attempt(Role::Main, End::ClientAborted, 0.0, Some(1.0), 2.0);
+        left.output_tokens = None;
+        let whole = attempt(Role::Main, End::Complete, 3.0, Some(4.0), 5.0);
+        assert_eq!(traffic(&[left, whole]).output_tokens, None);
+    }
+
+    #[test]
+    fn a_request_that_the_gateway_turned_away_is_no_request_to_the_server() {
+        let sum = traffic(&[attempt(Role::Main, End::RejectedByGateway, 0.0, None, 0.1)]);
+        assert_eq!((sum.requests, sum.rejected, sum.refusals), (0, 1, 0));
     }
 
     #[test]

@@ -1,15 +1,11 @@
 //! The time verdict: slowdowns over valid rounds, their intervals, and what to distrust.
 
 use super::same_work;
+use super::warnings::warnings;
 use crate::records::{
     Arm, ArmKind, Ratio, Round, Run, Session, SessionSlowdown, Thresholds, TimeVerdict,
 };
 use crate::stats;
-
-/// Cached shares of two arms further apart than this are flagged (case I2).
-const CACHED_SHARE_TOLERANCE: f64 = 0.05;
-/// Agents that use more than this share of the processors may be what made each other slow.
-const BUSY_CPU_SHARE: f64 = 0.7;
 
 /// The time side of the verdict.
 pub struct Time {
@@ -39,11 +35,17 @@ pub fn judge(run: &Run) -> Time {
         .map(|(id, values)| summarise(id, values, &valid))
         .collect();
 
-    let worst = sessions
+    // The worst session may be another one in every round: worst first, then the median.
+    let worst_by_round: Vec<f64> = valid
         .iter()
-        .zip(&per_session)
-        .filter_map(|(s, values)| s.slowdown.value.map(|v| (v, s, values)))
-        .max_by(|a, b| a.0.total_cmp(&b.0));
+        .filter_map(|(t, b)| worst_of(&ids, t, b))
+        .collect();
+    let worst = stats::ratio(&worst_by_round);
+    let worst_session = sessions
+        .iter()
+        .filter_map(|s| s.slowdown.value.map(|v| (v, &s.id)))
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, id)| id.clone());
     let overall: Vec<f64> = valid
         .iter()
         .filter_map(|(t, b)| makespan_ratio(t, b))
@@ -58,23 +60,21 @@ pub fn judge(run: &Run) -> Time {
         ));
     }
     let limits = run.spec.thresholds;
-    let (verdict, rounds_needed) = match &worst {
+    let (verdict, rounds_needed) = match worst.value {
         None => (TimeVerdict::Unknown, None),
-        Some((value, session, values)) => {
-            let verdict = classify(*value, session.slowdown.ci95, limits);
+        Some(value) => {
+            let verdict = classify(value, worst.ci95, limits);
             let needed = (verdict == TimeVerdict::Inconclusive)
-                .then(|| stats::rounds_needed(values, &[limits.pass, limits.fail]))
+                .then(|| stats::rounds_needed(&worst_by_round, &[limits.pass, limits.fail]))
                 .flatten();
-            reasons.extend(time_reason(verdict, *value, session, limits, needed));
+            reasons.extend(time_reason(verdict, &worst, limits, needed));
             (verdict, needed)
         }
     };
     Time {
         verdict,
-        worst: worst
-            .as_ref()
-            .map_or_else(Ratio::default, |(_, s, _)| s.slowdown),
-        worst_session: worst.as_ref().map(|(_, s, _)| s.id.clone()),
+        worst,
+        worst_session,
         together_over_back_to_back: stats::ratio(&overall),
         warnings: warnings(run, &valid, &sessions),
         sessions,
@@ -91,6 +91,15 @@ fn both(round: &Round) -> Option<(&Arm, &Arm)> {
 fn pair<'a>(id: &str, together: &'a Arm, alone: &'a Arm) -> Option<(&'a Session, &'a Session)> {
     let of = |arm: &'a Arm| arm.sessions.iter().find(|s| s.id == id);
     Some((of(together)?, of(alone)?))
+}
+
+/// The largest slowdown of a round; `None` when any session lacks one.
+fn worst_of(ids: &[&str], together: &Arm, alone: &Arm) -> Option<f64> {
+    let values: Option<Vec<f64>> = ids
+        .iter()
+        .map(|id| slowdowns(id, &[(together, alone)]).first().copied())
+        .collect();
+    values?.into_iter().reduce(f64::max)
 }
 
 fn slowdowns(id: &str, rounds: &[(&Arm, &Arm)]) -> Vec<f64> {
@@ -148,94 +157,34 @@ fn classify(value: f64, ci95: Option<[f64; 2]>, limits: Thresholds) -> TimeVerdi
 
 fn time_reason(
     verdict: TimeVerdict,
-    value: f64,
-    worst: &SessionSlowdown,
+    worst: &Ratio,
     limits: Thresholds,
     needed: Option<u32>,
 ) -> Option<String> {
-    let id = &worst.id;
+    let value = worst.value?;
+    let above = |limit: f64| {
+        format!("the slowest session took {value:.2} times its time alone, above {limit:.2}")
+    };
     match verdict {
         TimeVerdict::Pass | TimeVerdict::Unknown => None,
-        TimeVerdict::Warn => Some(format!(
-            "{id} took {value:.2} times its time alone, above {:.2}",
-            limits.pass
-        )),
-        TimeVerdict::Fail => Some(format!(
-            "{id} took {value:.2} times its time alone, above {:.2}",
-            limits.fail
-        )),
+        TimeVerdict::Warn => Some(above(limits.pass)),
+        TimeVerdict::Fail => Some(above(limits.fail)),
         TimeVerdict::Inconclusive => {
-            let [low, high] = worst.slowdown.ci95?;
+            let [low, high] = worst.ci95?;
             let more = needed.map_or_else(
                 || "more rounds would not settle it at this spread".to_owned(),
                 |n| {
-                    let more = n.saturating_sub(worst.slowdown.n).max(1);
-                    format!(
-                        "about {more} more round{} would settle it",
-                        if more == 1 { "" } else { "s" }
-                    )
+                    let more = n.saturating_sub(worst.n).max(1);
+                    let plural = if more == 1 { "" } else { "s" };
+                    format!("about {more} more round{plural} would settle it")
                 },
             );
             Some(format!(
-                "the 95% interval of {id}'s slowdown, {low:.2} to {high:.2}, straddles a threshold; {more}"
+                "the 95% interval of the worst slowdown, {low:.2} to {high:.2}, straddles a \
+                 threshold; {more}"
             ))
         }
     }
-}
-
-fn warnings(run: &Run, rounds: &[(&Arm, &Arm)], sessions: &[SessionSlowdown]) -> Vec<String> {
-    let mut out = Vec::new();
-    let shares: Vec<(f64, f64)> = rounds
-        .iter()
-        .filter_map(|(t, b)| Some((t.cached_share?, b.cached_share?)))
-        .collect();
-    if let Some((t, b)) = shares
-        .iter()
-        .find(|(t, b)| (t - b).abs() > CACHED_SHARE_TOLERANCE)
-    {
-        out.push(format!(
-            "the arms differ in cached prompt tokens: {:.0}% together, {:.0}% back to back; part of \
-             the ratio is the cache, not the company",
-            t * 100.0,
-            b * 100.0
-        ));
-    }
-    if let Some(share) = rounds
-        .iter()
-        .filter_map(|(t, _)| t.cpu_share)
-        .find(|s| *s > BUSY_CPU_SHARE)
-    {
-        let cores = run
-            .host
-            .cores
-            .map_or_else(|| "the".to_owned(), |c| c.to_string());
-        out.push(format!(
-            "together the agents themselves used {:.0}% of {cores} cores: the processor, not the \
-             server, may have made them slow",
-            share * 100.0
-        ));
-    }
-    for s in sessions.iter().filter(|s| s.same_work_done == Some(false)) {
-        let same = s.same_work.value.map_or_else(String::new, |v| {
-            format!("; for the same work its slowdown is {v:.2}")
-        });
-        out.push(format!(
-            "{} did other work together than alone (turns or tokens differ){same}",
-            s.id
-        ));
-    }
-    if rounds.len() == 1 {
-        out.push("one valid round: no interval, so chance is not excluded".to_owned());
-    }
-    if let Some(skew) = rounds
-        .iter()
-        .filter_map(|(t, _)| t.start_skew_s)
-        .map(|s| s.0)
-        .find(|s| *s > 0.25)
-    {
-        out.push(format!("the sessions started {skew:.2} s apart"));
-    }
-    out
 }
 
 #[cfg(test)]
@@ -267,6 +216,11 @@ pub(crate) mod tests {
             refusals: 0,
             lost_streams: 0,
             repeats: 0,
+            rejected_requests: 0,
+            unmarked_requests: 0,
+            first_cached_tokens: None,
+            tree_end: None,
+            verified: true,
             turns: None,
             tool_calls: None,
             input_tokens: None,

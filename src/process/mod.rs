@@ -32,8 +32,3 @@ pub use running::{Ended, Lost, Running, StopReason, TreeEnd};
 pub use sandbox::{Sandbox, SandboxChoice, SandboxError};
 pub use spec::{Output, OutputLimits, SpawnError, Spec};
 pub use usage::{ExitStatus, LeaderExit, Leftover, Reading, Usage};
-
-/// Whether a process of this pid runs on this machine; one that died and was not reaped does not.
-pub fn is_alive(pid: u32) -> bool {
-    system::info(pid).is_some_and(|process| !process.zombie)
-}

@@ -44,6 +44,12 @@ pub struct Session {
     pub lost_streams: u64,
     /// Requests whose body had been sent before.
     pub repeats: u64,
+    /// Requests that flashrig's own gateway turned away (a wrong token, say); in no other count.
+    pub rejected_requests: u64,
+    /// Main and side requests without the nonce of a cold cache.
+    pub unmarked_requests: u64,
+    /// Prompt tokens of the first main request that the server says came from its cache.
+    pub first_cached_tokens: Option<u64>,
     /// Turns that the agent's transcript tells.
     pub turns: Option<u64>,
     /// Tool calls that the agent's transcript tells.
@@ -61,6 +67,10 @@ pub struct Session {
     pub peak_rss_bytes: Option<u64>,
     /// Processes that outlived the agent and were ended by the rig.
     pub leftovers: Vec<String>,
+    /// Whether the process tree is proven gone; `null` when nothing was started.
+    pub tree_end: Option<TreeProof>,
+    /// Whether patch and checks were looked at.
+    pub verified: bool,
     /// What the checks said; empty when the session was not verified.
     pub checks: Vec<CheckResult>,
     /// The agent's patch; `null` when it was not taken.
@@ -136,6 +146,18 @@ pub enum Exit {
     Stopped,
     /// It never started.
     NotStarted,
+}
+
+/// What is known of the end of a session's process tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TreeProof {
+    /// The system guarantees that nothing of it is left.
+    Gone,
+    /// Everything that was ever seen of it is gone.
+    GoneAsFarAsSeen,
+    /// Some of it could not be ended.
+    Survivors,
 }
 
 /// Where a session's wall went. The parts add up to the wall.

@@ -7,7 +7,8 @@ use console::Style;
 
 use super::figures::{arms, count, middle, part, ratio, seconds, sessions, shown_rounds, times};
 use crate::records::{
-    ArmKind, CachePolicy, ContextSource, Functional, Run, RunState, Status, TimeVerdict, Verdict,
+    ArmKind, CachePolicy, ContextSource, Functional, Run, RunState, Session, Status, TimeVerdict,
+    Verdict,
 };
 
 /// Renders a run. `width` bounds the lines of prose.
@@ -25,6 +26,12 @@ pub fn text(run: &Run) -> String {
         "\nWhere the time went{}\n{}",
         over_rounds(run),
         split_table(run)
+    );
+    let _ = writeln!(
+        out,
+        "\nWhat was done{}\n{}",
+        over_rounds(run),
+        work_table(run)
     );
     let _ = writeln!(out);
     together_line(run, &mut out);
@@ -80,19 +87,21 @@ fn head(run: &Run, out: &mut String) {
 fn over_rounds(run: &Run) -> String {
     let (shown, all) = (shown_rounds(run).len(), run.rounds.len());
     match (shown, all) {
+        _ if run.rounds.iter().all(|r| !r.valid) => " (no round is valid)".to_owned(),
         (1, 1) => String::new(),
         (shown, all) if shown == all => format!(" (median of {shown} rounds)"),
         (shown, all) => format!(" (median of {shown} valid rounds of {all})"),
     }
 }
 
-fn new_table(head: &[&str], left: usize) -> Table {
+/// A table without lines; columns from `left` on are figures, but for those in `words`.
+fn new_table(head: &[&str], left: usize, words: &[usize]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(head);
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((if index == 0 { 2 } else { 1 }, 1));
-        if index >= left {
+        if index >= left && !words.contains(&index) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
@@ -100,46 +109,30 @@ fn new_table(head: &[&str], left: usize) -> Table {
 }
 
 fn summary_table(run: &Run) -> Table {
-    let mut table = new_table(
-        &[
-            "session",
-            "agent",
-            "alone",
-            "together",
-            "slowdown",
-            "requests",
-            "tokens in",
-            "out",
-            "result",
-        ],
-        2,
-    );
+    let head = [
+        "session", "agent", "alone", "together", "slowdown", "result",
+    ];
+    let mut table = new_table(&head, 2, &[5]);
     for spec in &run.spec.sessions {
-        let alone = sessions(run, ArmKind::BackToBack, &spec.id);
-        let together = sessions(run, ArmKind::Together, &spec.id);
         let slowdown = run
             .verdict
             .as_ref()
             .and_then(|v| v.sessions.iter().find(|s| s.id == spec.id))
             .map_or_else(|| times(None), |s| ratio(&s.slowdown));
-        let wall = |items: &[&crate::records::Session]| middle(items, |s| s.wall_s.map(|w| w.0));
+        let wall = |kind| {
+            seconds(middle(&sessions(run, kind, &spec.id), |s| {
+                s.wall_s.map(|w| w.0)
+            }))
+        };
         let version = spec.agent.version.as_deref().unwrap_or("");
-        let requests = middle(&together, |s| Some(s.requests as f64));
-        let side = middle(&together, |s| Some(s.side_requests as f64)).filter(|n| *n > 0.0);
         table.add_row([
             spec.id.clone(),
             format!("{} {version}", spec.agent.name)
                 .trim_end()
                 .to_owned(),
-            seconds(wall(&alone)),
-            seconds(wall(&together)),
+            wall(ArmKind::BackToBack),
+            wall(ArmKind::Together),
             slowdown,
-            match side {
-                Some(side) => format!("{} +{} side", count(requests), count(Some(side))),
-                None => count(requests),
-            },
-            count(middle(&together, |s| s.input_tokens.map(|n| n as f64))),
-            count(middle(&together, |s| s.output_tokens.map(|n| n as f64))),
             result(run, &spec.id),
         ]);
     }
@@ -164,6 +157,9 @@ fn result(run: &Run, id: &str) -> String {
         .find(|s| !s.failures.is_empty() || !s.status.is_completed())
     {
         None if all.is_empty() => "–".to_owned(),
+        Some(s) if s.status.is_completed() && !s.verified => {
+            format!("{done} of {} done, not all verified", all.len())
+        }
         None if all.iter().any(|s| s.status == Status::CompletedNoExit) => {
             "done, did not exit".to_owned()
         }
@@ -173,44 +169,74 @@ fn result(run: &Run, id: &str) -> String {
     }
 }
 
-fn split_table(run: &Run) -> Table {
-    let mut table = new_table(
-        &[
-            "session", "arm", "startup", "waiting", "decoding", "between", "back-off", "exit",
-            "cached", "CPU",
-        ],
-        2,
-    );
+/// A row for each session alone and together: its names, then what `cells` makes of it.
+fn both_arms<const N: usize>(
+    run: &Run,
+    table: &mut Table,
+    cells: impl Fn(&[&Session]) -> [String; N],
+) {
     for spec in &run.spec.sessions {
-        for kind in [ArmKind::BackToBack, ArmKind::Together] {
-            let items = sessions(run, kind, &spec.id);
-            let cached = middle(&items, |s| {
-                let (cached, input) = (s.cached_tokens? as f64, s.input_tokens? as f64);
-                (input > 0.0).then_some(cached / input)
-            });
-            table.add_row([
-                if kind == ArmKind::BackToBack {
-                    spec.id.clone()
-                } else {
-                    String::new()
-                },
-                if kind == ArmKind::BackToBack {
-                    "alone"
-                } else {
-                    "together"
-                }
-                .to_owned(),
-                seconds(part(&items, |s| s.startup_s.0)),
-                seconds(part(&items, |s| s.waiting_s.0 + s.gate_s.0)),
-                seconds(part(&items, |s| s.decoding_s.0)),
-                seconds(part(&items, |s| s.between_s.0)),
-                seconds(part(&items, |s| s.backoff_s.0)),
-                seconds(part(&items, |s| s.exit_s.0)),
-                cached.map_or_else(|| "–".to_owned(), |c| format!("{:.0}%", c * 100.0)),
-                seconds(middle(&items, |s| s.cpu_s.map(|c| c.0))),
-            ]);
+        for (kind, name, arm) in [
+            (ArmKind::BackToBack, spec.id.as_str(), "alone"),
+            (ArmKind::Together, "", "together"),
+        ] {
+            let names = [name.to_owned(), arm.to_owned()];
+            table.add_row(
+                names
+                    .into_iter()
+                    .chain(cells(&sessions(run, kind, &spec.id))),
+            );
         }
     }
+}
+
+fn split_table(run: &Run) -> Table {
+    let head = [
+        "session", "arm", "startup", "waiting", "decoding", "between", "back-off", "exit",
+    ];
+    let mut table = new_table(&head, 2, &[]);
+    both_arms(run, &mut table, |items| {
+        [
+            seconds(part(items, |s| s.startup_s.0)),
+            seconds(part(items, |s| s.waiting_s.0 + s.gate_s.0)),
+            seconds(part(items, |s| s.decoding_s.0)),
+            seconds(part(items, |s| s.between_s.0)),
+            seconds(part(items, |s| s.backoff_s.0)),
+            seconds(part(items, |s| s.exit_s.0)),
+        ]
+    });
+    table
+}
+
+fn work_table(run: &Run) -> Table {
+    let head = [
+        "session",
+        "arm",
+        "requests",
+        "side",
+        "tokens in",
+        "cached",
+        "out",
+        "CPU",
+        "memory",
+    ];
+    let mut table = new_table(&head, 2, &[]);
+    both_arms(run, &mut table, |items| {
+        let cached = middle(items, |s| {
+            let (cached, input) = (s.cached_tokens? as f64, s.input_tokens? as f64);
+            (input > 0.0).then_some(cached / input)
+        });
+        let memory = middle(items, |s| s.peak_rss_bytes.map(|b| b as f64 / 1048576.0));
+        [
+            count(middle(items, |s| Some(s.requests as f64))),
+            count(middle(items, |s| Some(s.side_requests as f64))),
+            count(middle(items, |s| s.input_tokens.map(|n| n as f64))),
+            cached.map_or_else(|| "–".to_owned(), |c| format!("{:.0}%", c * 100.0)),
+            count(middle(items, |s| s.output_tokens.map(|n| n as f64))),
+            seconds(middle(items, |s| s.cpu_s.map(|c| c.0))),
+            memory.map_or_else(|| "–".to_owned(), |m| format!("{m:.0} MiB")),
+        ]
+    });
     table
 }
 

@@ -11,6 +11,7 @@ use super::record::record;
 use super::rounds::Context;
 use super::verifying::{Verify, complete};
 use crate::clock::Seconds;
+use crate::config::in_words;
 use crate::judge::arm_figures;
 use crate::plan::SessionPlan;
 use crate::records::{Arm, ArmKind, Session, Status, What};
@@ -36,7 +37,9 @@ pub async fn run(context: &Context, round: u32, kind: ArmKind) -> anyhow::Result
             session.status = Status::Escaped;
             session.detail = words;
         }
-        context.bus.note(format!("verifying {}", session.id));
+        if !context.stop.is_set() {
+            context.bus.note(format!("verifying {}", session.id));
+        }
         let session = verified_or_why_not(context, &one, session).await;
         let what = What::SessionVerified {
             round,
@@ -74,7 +77,7 @@ async fn verified_or_why_not(context: &Context, gone: &Gone, session: Session) -
         None => complete(context, gone, session.clone(), Verify::No).await,
     };
     done.unwrap_or_else(|error| {
-        let words = format!("flashrig could not verify it: {error:#}");
+        let words = format!("flashrig could not verify it: {}", in_words(&error));
         Session {
             status: Status::RigError,
             failures: vec![words.clone()],

@@ -156,10 +156,8 @@ struct Following<'a> {
     stderr: VecDeque<String>,
     started: Stamp,
     last_output: Stamp,
-    /// When the transcript told the end of the work, and the number of attempts at that time.
-    result: Option<(Stamp, u32)>,
-    /// Set by `output` and joined with the gateway's count at the next look.
-    result_told: Option<Stamp>,
+    /// When the transcript told the end of the work.
+    result: Option<Stamp>,
 }
 
 impl<'a> Following<'a> {
@@ -172,7 +170,6 @@ impl<'a> Following<'a> {
             started: running.started,
             last_output: running.started,
             result: None,
-            result_told: None,
         }
     }
 
@@ -225,7 +222,7 @@ impl<'a> Following<'a> {
                 Meaning::Turn => Step::Turn,
                 Meaning::ToolCall => Step::Tool(told.detail),
                 Meaning::End | Meaning::TurnLimit => {
-                    self.result_told.get_or_insert(line.stamp);
+                    self.result = Some(line.stamp);
                     continue;
                 }
                 Meaning::Error => continue,
@@ -255,20 +252,20 @@ impl<'a> Following<'a> {
         let now = Stamp::now();
         let activity = gateway.activity();
         let profile = &self.plan.agent.profile;
-        if let Some(at) = self.result_told.take() {
-            self.result.get_or_insert((at, activity.attempts));
-        }
         // An agent that goes on asking was not at its end.
-        if self
-            .result
-            .is_some_and(|(_, attempts)| activity.attempts > attempts)
-        {
-            self.result = None;
+        if activity.last_begun > self.result && self.result.take().is_some() {
+            self.reader.went_on();
         }
-        if let Some((at, _)) = self.result
-            && now.since(at) > profile.exit_grace
+        if let Some(at) = self.result
+            && activity.in_flight == 0
         {
-            return Some((StopReason::Lingering, Ending::DidNotExit, Some(at)));
+            // A request that was open at the result belongs to the work.
+            let done = at.max(activity.last_change);
+            return (now.since(done) > profile.exit_grace).then_some((
+                StopReason::Lingering,
+                Ending::DidNotExit,
+                Some(done),
+            ));
         }
         if now.since(self.started) > self.plan.time_limit {
             let words = format!(

@@ -93,6 +93,13 @@ pub async fn prepare(
     spec.writable = vec![places.work.clone(), places.home.clone()];
     spec.visible = context.places.visible();
     spec.visible.push(agent.found.root.clone());
+    // A script that is named by its path is part of the agent.
+    spec.visible.extend(
+        spec.args
+            .iter()
+            .map(PathBuf::from)
+            .filter(|a| a.is_absolute() && a.exists()),
+    );
     spec.output = Output::Separate {
         stdout: Some(places.record.join("transcript.txt")),
         stderr: Some(places.record.join("stderr.txt")),
@@ -167,10 +174,9 @@ async fn open_gateway(
         label: plan.id.clone(),
         token: Secret::new(token),
         upstream: context.server.upstream.clone(),
-        limits: Limits {
-            time_limit: Some(plan.time_limit),
-            ..Limits::default()
-        },
+        // No limit of the gateway's own: the session's covers a server that falls silent, and two
+        // clocks on one limit would leave it to chance which of them tells the story.
+        limits: Limits::default(),
         nonce: nonce(context, &plan.id, round, kind),
         origin: context.bus.origin().clone(),
     };

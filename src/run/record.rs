@@ -4,7 +4,8 @@ use super::drive::Gone;
 use crate::agent::{Evidence, judge};
 use crate::clock::{Origin, Seconds};
 use crate::judge::{split, traffic};
-use crate::records::{Attempt, Session};
+use crate::process::TreeEnd;
+use crate::records::{Attempt, Session, TreeProof};
 
 /// The record of a session whose process is gone and which is not verified yet.
 pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
@@ -44,6 +45,9 @@ pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
         refusals: sum.refusals,
         lost_streams: sum.lost_streams,
         repeats: sum.repeats,
+        rejected_requests: sum.rejected,
+        unmarked_requests: sum.unmarked,
+        first_cached_tokens: sum.first_cached_tokens,
         turns: gone.transcript.turns,
         tool_calls: gone.transcript.tool_calls,
         input_tokens: sum.input_tokens,
@@ -57,8 +61,14 @@ pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
             .flat_map(|p| &p.leftovers)
             .map(|l| l.command.clone())
             .collect(),
+        tree_end: gone.process.as_ref().map(|p| match p.tree {
+            TreeEnd::Gone => TreeProof::Gone,
+            TreeEnd::GoneAsFarAsSeen => TreeProof::GoneAsFarAsSeen,
+            TreeEnd::Survivors(_) => TreeProof::Survivors,
+        }),
+        verified: false,
         checks: Vec::new(),
         diff: None,
-        failures: Vec::new(),
+        failures: vec!["not verified".to_owned()],
     }
 }

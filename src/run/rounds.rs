@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use anyhow::bail;
+
 use super::arm;
 use super::bodies::Bodies;
 use super::bus::Bus;
@@ -9,11 +11,12 @@ use super::scratch::Scratch;
 use super::stop::Stop;
 use crate::agent::Places;
 use crate::clock::Seconds;
+use crate::config::in_words;
 use crate::judge::{round_validity, verdict};
 use crate::plan::{Plan, arm_order};
 use crate::process::Sandbox;
 use crate::records::{ArmKind, CachePolicy, Run, RunState, What};
-use crate::server::Connected;
+use crate::server::{Connected, still_there};
 use crate::store::StoreError;
 use crate::task::Source;
 use crate::workspace::{Base, Fingerprint};
@@ -85,7 +88,7 @@ pub async fn execute(context: &Context, record: Run) -> Result<Done, RunError> {
             RunState::Interrupted,
             Some("stopped by the user".to_owned()),
         ),
-        Some(error) => (RunState::Failed, Some(format!("{error:#}"))),
+        Some(error) => (RunState::Failed, Some(in_words(&error))),
         None => (RunState::Finished, None),
     };
     let judged = context.bus.with(|store| {
@@ -110,7 +113,10 @@ pub async fn execute(context: &Context, record: Run) -> Result<Done, RunError> {
 async fn rounds(context: &Context) -> anyhow::Result<()> {
     if context.plan.cache == CachePolicy::Warm {
         context.bus.note("warming up: every session once, unscored");
-        arm::run(context, 0, ArmKind::BackToBack).await?;
+        let warm = arm::run(context, 0, ArmKind::BackToBack).await?;
+        if let Some(s) = warm.sessions.iter().find(|s| !s.status.is_completed()) {
+            bail!("the warm-up of {} did not complete: {}", s.id, s.detail);
+        }
     }
     for round in 1..=context.plan.rounds {
         let mut arms = Vec::new();
@@ -119,6 +125,7 @@ async fn rounds(context: &Context) -> anyhow::Result<()> {
                 return Ok(());
             }
             arms.push(arm::run(context, round, kind).await?);
+            still_there(&context.server).await?;
         }
         if context.stop.is_set() {
             return Ok(());

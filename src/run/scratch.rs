@@ -3,11 +3,10 @@
 //! It lies outside the user's project: agents read instruction files in every folder above their
 //! workspace, and the operator's must not be among them.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-
-use crate::process::is_alive;
 
 /// Files and folders that agents and their tools take instructions from, wherever they stand
 /// above a workspace.
@@ -28,6 +27,7 @@ const INSTRUCTIONS: [&str; 14] = [
     "rust-toolchain.toml",
 ];
 const PREFIX: &str = "flashrig-";
+const LOCK: &str = "lock";
 
 /// No folder to work in.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +50,11 @@ pub enum ScratchError {
 
 /// The folder; removed when dropped.
 #[derive(Debug)]
-pub struct Scratch(TempDir);
+pub struct Scratch {
+    folder: TempDir,
+    /// Held as long as the folder is used.
+    _lock: File,
+}
 
 impl Scratch {
     /// Makes one in the first of `candidates` that can be written and has no instruction files
@@ -72,11 +76,8 @@ impl Scratch {
                 continue;
             }
             remove_stale(&folder);
-            let made = tempfile::Builder::new()
-                .prefix(&format!("{PREFIX}{}-", std::process::id()))
-                .tempdir_in(&folder);
-            match made {
-                Ok(dir) => return Ok(Self(dir)),
+            match locked(&folder) {
+                Ok(made) => return Ok(made),
                 Err(source) => error = Some(ScratchError::Unwritable { folder, source }),
             }
         }
@@ -101,7 +102,7 @@ impl Scratch {
 
     /// Its path.
     pub fn path(&self) -> &Path {
-        self.0.path()
+        self.folder.path()
     }
 }
 
@@ -114,22 +115,30 @@ fn instructions_above(folder: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Removes scratch folders whose flashrig is gone.
+/// Makes a folder and locks it.
+fn locked(parent: &Path) -> std::io::Result<Scratch> {
+    let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
+    let lock = File::create(folder.path().join(LOCK))?;
+    lock.lock()?;
+    Ok(Scratch {
+        folder,
+        _lock: lock,
+    })
+}
+
+/// Removes scratch folders whose flashrig is gone: the system has let go of their locks.
 fn remove_stale(folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
     };
     for entry in entries.flatten() {
-        let name = entry.file_name();
-        let pid = name
-            .to_str()
-            .and_then(|n| n.strip_prefix(PREFIX))
-            .and_then(|rest| rest.split('-').next())
-            .and_then(|pid| pid.parse::<u32>().ok());
-        if let Some(pid) = pid
-            && !is_alive(pid)
+        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            continue;
+        }
+        if let Ok(lock) = File::open(entry.path().join(LOCK))
+            && lock.try_lock().is_ok()
         {
-            let _ = std::fs::remove_dir_all(entry.path());
+            let _ = super::prepare::remove_all(&entry.path());
         }
     }
 }
@@ -154,14 +163,12 @@ mod tests {
     #[test]
     fn what_a_killed_run_left_is_removed_and_what_a_living_one_uses_is_not() {
         let dir = tempfile::tempdir().unwrap();
-        let living = dir.path().join(format!("{PREFIX}{}-x", std::process::id()));
-        let mut child = std::process::Command::new("true").spawn().unwrap();
-        let dead = dir.path().join(format!("{PREFIX}{}-x", child.id()));
-        child.wait().unwrap();
-        std::fs::create_dir(&living).unwrap();
-        std::fs::create_dir(&dead).unwrap();
+        let living = Scratch::new(&[dir.path().to_owned()]).unwrap();
+        let killed = dir.path().join(format!("{PREFIX}killed"));
+        std::fs::create_dir(&killed).unwrap();
+        std::fs::write(killed.join(LOCK), "").unwrap();
         remove_stale(dir.path());
-        assert!(living.exists());
-        assert!(!dead.exists());
+        assert!(living.path().exists());
+        assert!(!killed.exists());
     }
 }

@@ -152,13 +152,20 @@ pub async fn complete(
         }
         exceeded = found.diff_limit_exceeded;
         session.checks = found.checks;
+        session.verified = true;
         keep_check_output(&gone.places.record, &session)?;
     }
     session.failures = session_failures(&session, &exceeded);
-    if context.keep {
+    if context.keep && gone.places.work.exists() {
         let kept = gone.places.record.join("workspace");
-        keep_workspace(&gone.places.work, &kept)
-            .with_context(|| format!("cannot keep the workspace in {}", kept.display()))?;
+        // What was measured stands, kept or not.
+        if let Err(error) = keep_workspace(&gone.places.work, &kept) {
+            context.bus.note(format!(
+                "{}: its workspace could not be kept in {}: {error}",
+                session.id,
+                kept.display()
+            ));
+        }
     }
     Ok(session)
 }

@@ -88,8 +88,14 @@ pub async fn connect(
                 faults: Faults::default(),
             })?;
             let url = sim.base_url();
-            let mut connected =
-                attach(&profile.name, &url, wanted, None, Some(profile.context)).await?;
+            let mut connected = attach(
+                &profile.name,
+                &url,
+                wanted,
+                wanted.key_env.as_deref(),
+                Some(profile.context),
+            )
+            .await?;
             connected.record.simulated = true;
             connected.record.speed = Some(*speed);
             connected._sim = Some(sim);
@@ -142,7 +148,7 @@ async fn attach(
         record: Server {
             name: name.to_owned(),
             url: url.to_owned(),
-            simulated: false,
+            simulated: identity.simulated,
             speed: None,
             version: identity.version,
             model,

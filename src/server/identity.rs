@@ -14,6 +14,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 pub struct Identity {
     /// Version.
     pub version: Option<String>,
+    /// Whether it says that it is simulated.
+    pub simulated: bool,
     /// Model names.
     pub models: Option<Vec<String>>,
     /// Context length of the model asked for, or of the only one, in tokens.
@@ -55,16 +57,20 @@ pub async fn identify(
         .ok()
         .and_then(ok_json);
     let mut version = None;
+    let mut simulated = false;
     for path in ["/version", "/api/version"] {
         if version.is_none() {
-            version = ask(&format!("{base}{path}"), key, None, LIMIT)
-                .await
-                .ok()
-                .and_then(ok_json)
-                .and_then(|v| text_at(&v, "/version"));
+            let answer = ask(&format!("{base}{path}"), key, None, LIMIT).await.ok();
+            let told = answer.and_then(ok_json);
+            simulated |= told
+                .as_ref()
+                .and_then(|v| v.get("simulated")?.as_bool())
+                .unwrap_or(false);
+            version = told.and_then(|v| text_at(&v, "/version"));
         }
     }
     Ok(Identity {
+        simulated,
         version: version.or_else(|| props.as_ref().and_then(|p| text_at(p, "/build_info"))),
         context: models
             .as_ref()

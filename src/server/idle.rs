@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Connected;
-use super::http::ask;
+use super::http::{HttpError, ask};
 use crate::clock::Stamp;
 
 /// Gauges whose sum is the number of requests in the server: those of vLLM, mlx-serve and the
@@ -21,44 +21,72 @@ const ASK_LIMIT: Duration = Duration::from_secs(5);
 
 /// The server did not become idle.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "the server at {url} still works on {requests} requests {limit:?} after the last client left"
-)]
-pub struct IdleError {
-    url: String,
-    requests: f64,
-    limit: Duration,
+pub enum IdleError {
+    /// It still works.
+    #[error("the server at {url} still works on {requests} {limit:?} after the last client left")]
+    Busy {
+        /// The server.
+        url: String,
+        /// How many requests, in words.
+        requests: String,
+        /// How long was waited.
+        limit: Duration,
+    },
+    /// It is gone.
+    #[error("the server is gone: {0}")]
+    Gone(HttpError),
 }
 
 /// Waits until the server says that it works on nothing; a server that does not say is left
 /// alone for one second. Returns how long that took.
 ///
 /// # Errors
-/// It still works on something after `limit`.
+/// It still works on something after `limit`, or nobody answers there any more.
 pub async fn wait_idle(server: &Connected, limit: Duration) -> Result<Duration, IdleError> {
     let start = Stamp::now();
     let url = format!("{}/metrics", server.record.url);
     loop {
-        let answer = ask(&url, server.key.as_ref(), None, ASK_LIMIT).await.ok();
-        let busy = answer
-            .filter(|a| a.status == 200)
-            .and_then(|a| requests(&String::from_utf8_lossy(&a.body)));
+        let answer = ask(&url, server.key.as_ref(), None, ASK_LIMIT).await;
         let waited = Stamp::now().since(start);
-        match busy {
-            None => {
-                tokio::time::sleep(QUIET).await;
-                return Ok(Stamp::now().since(start));
+        let requests = match answer {
+            Err(gone @ HttpError::Unreachable { .. }) => return Err(IdleError::Gone(gone)),
+            // A server too busy to answer is not idle.
+            Err(HttpError::Silent { .. }) => "its metrics' answer".to_owned(),
+            Err(_) => return Ok(leave_alone(start).await),
+            Ok(a) => {
+                let text = String::from_utf8_lossy(&a.body);
+                match (a.status == 200).then(|| requests(&text)).flatten() {
+                    None => return Ok(leave_alone(start).await),
+                    Some(n) if n <= 0.0 => return Ok(waited),
+                    Some(n) => format!("{n} requests"),
+                }
             }
-            Some(n) if n <= 0.0 => return Ok(waited),
-            Some(requests) if waited > limit => {
-                return Err(IdleError {
-                    url: server.record.url.clone(),
-                    requests,
-                    limit,
-                });
-            }
-            Some(_) => tokio::time::sleep(POLL).await,
+        };
+        if waited > limit {
+            return Err(IdleError::Busy {
+                url: server.record.url.clone(),
+                requests,
+                limit,
+            });
         }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+async fn leave_alone(start: Stamp) -> Duration {
+    tokio::time::sleep(QUIET).await;
+    Stamp::now().since(start)
+}
+
+/// Whether anybody answers there, whatever it says.
+///
+/// # Errors
+/// Nobody does.
+pub async fn still_there(server: &Connected) -> Result<(), IdleError> {
+    let url = format!("{}/v1/models", server.record.url);
+    match ask(&url, server.key.as_ref(), None, ASK_LIMIT).await {
+        Err(gone @ HttpError::Unreachable { .. }) => Err(IdleError::Gone(gone)),
+        _ => Ok(()),
     }
 }
 

@@ -11,7 +11,7 @@ mod target;
 mod warm_up;
 
 pub use connect::{ConnectError, Connected, Wanted, connect};
-pub use idle::{IdleError, wait_idle};
+pub use idle::{IdleError, still_there, wait_idle};
 pub use library::{Kind, Library, Profile, SERVER_SCHEMA};
 pub use raw::RawProfile;
 pub use target::{Target, TargetError};

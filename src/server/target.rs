@@ -37,6 +37,9 @@ pub enum TargetError {
     /// No profile of that name, or an invalid one.
     #[error(transparent)]
     Profile(#[from] ProfileError),
+    /// An address without its scheme.
+    #[error("{0:?} is no server profile; if it is an address, write http://{0}")]
+    NoScheme(String),
     /// `--speed` with a real server.
     #[error(
         "--speed is for simulated servers; {0} is a real one, and its time is what is measured"
@@ -69,6 +72,8 @@ impl Target {
                 context: None,
                 key_env: None,
             }
+        } else if name.contains([':', '/', '.']) {
+            return Err(TargetError::NoScheme(name.to_owned()));
         } else {
             match Library::new(project).load(name)?.kind {
                 Kind::Simulated(profile) => Self::Simulated {
@@ -124,6 +129,14 @@ mod tests {
                 Target::Simulated { .. } => panic!("{url} is no simulated server"),
             }
         }
+    }
+
+    #[test]
+    fn an_address_without_a_scheme_is_answered_with_the_whole_one() {
+        let error = Target::parse(Some("127.0.0.1:8080"), None, None)
+            .unwrap_err()
+            .to_string();
+        assert!(error.ends_with("write http://127.0.0.1:8080"), "{error}");
     }
 
     #[test]

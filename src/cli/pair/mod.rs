@@ -41,8 +41,14 @@ pub async fn pair(args: PairArgs, console: Console) -> Result<Exit, Failure> {
     writable(&args.results)?;
 
     let (stopper, stop) = Stop::new();
-    let watching = tokio::spawn(signals::watch(console, stopper));
     let (live, told) = mpsc::unbounded_channel();
+    let remarks = live.downgrade();
+    let tell = move |text: &str| {
+        if let Some(live) = remarks.upgrade() {
+            let _ = live.send(Live::Note(text.to_owned()));
+        }
+    };
+    let watching = tokio::spawn(signals::watch(tell, stopper));
     let showing = tokio::spawn(progress::show(console, told));
     let mut waiting = stop.clone();
     let prepared = tokio::select! {

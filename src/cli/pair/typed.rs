@@ -56,6 +56,11 @@ impl Typed {
                  at least 1, the first not above the second"
             )));
         }
+        if args.time_limit.is_some_and(|limit| limit.is_zero()) {
+            return Err(usage(
+                "--time-limit 0s leaves no time for anything; give a longer one, e.g. 20m",
+            ));
+        }
         let command = args
             .agent_command
             .as_deref()

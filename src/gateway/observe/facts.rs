@@ -68,6 +68,16 @@ impl Facts {
         }
     }
 
+    /// Leaves no instant of any token.
+    pub(super) fn forget_token_times(&mut self) {
+        self.first_token = None;
+        self.first_text = None;
+        self.last_token = None;
+        self.longest_gap = None;
+        self.content_events = 0;
+        self.named = None;
+    }
+
     /// The response is over.
     pub(super) fn settle(&mut self) {
         if self.first_token.is_none()

@@ -175,13 +175,17 @@ impl Watch {
                 first,
             } if close == Close::Clean => {
                 plain(*dialect, body, first.unwrap_or(at), facts);
+                // It came in one piece: when its tokens were generated is not known.
+                facts.forget_token_times();
             }
             Reader::Plain { .. } => {}
             Reader::Stream { parser, dialect } => {
                 parser.finish(&mut |event| dialect.event(&event, at, facts));
             }
         }
-        facts.settle();
+        if is_stream {
+            facts.settle();
+        }
         if self.status.is_client_error() || self.status.is_server_error() {
             // The status said it all; many clients hang up without reading the words.
             return end_of_status(self.status);

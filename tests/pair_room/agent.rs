@@ -1,0 +1,182 @@
+//! The scripted agent: this test binary, run as a program, does what its arguments say.
+//!
+//! It speaks OpenAI chat completions over plain TCP, offers one tool (so that its requests are
+//! main requests), and sends the whole conversation with every request, as real agents do.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// The words that make this test binary play an agent; what follows are its steps.
+pub const PLAY: [&str; 4] = ["agent::play", "--exact", "--ignored", "--nocapture"];
+
+/// Instructions long enough to fill several blocks of a server's prompt cache.
+const SENTENCE: &str = "You are a careful programmer who changes as little as possible. ";
+
+/// Not a test: the agent.
+#[test]
+#[ignore = "a role played by this binary for other tests"]
+fn play() {
+    let prompt = std::env::var("FLASHRIG_PROMPT").unwrap_or_default();
+    let mut agent = Agent {
+        messages: vec![
+            json!({"role": "system", "content": SENTENCE.repeat(40)}),
+            json!({"role": "user", "content": prompt}),
+        ],
+    };
+    for step in std::env::args().skip_while(|a| a != PLAY[3]).skip(1) {
+        let (word, rest) = step.split_once(' ').unwrap_or((&step, ""));
+        agent.step(word, rest);
+    }
+    std::process::exit(0);
+}
+
+struct Agent {
+    messages: Vec<Value>,
+}
+
+impl Agent {
+    fn step(&mut self, word: &str, rest: &str) {
+        match word {
+            // A main request; a failed one is told on standard error, and life goes on.
+            "ask" => match self.request(true) {
+                Ok(answer) => {
+                    self.messages
+                        .push(json!({"role": "assistant", "content": answer}));
+                    self.messages
+                        .push(json!({"role": "user", "content": "Go on."}));
+                }
+                Err(why) => eprintln!("request failed: {why}"),
+            },
+            // A request beside the thread.
+            "side" => {
+                self.request(false).unwrap();
+            }
+            "stdin" => {
+                std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+            }
+            "write" => {
+                let (path, text) = rest.split_once(' ').unwrap();
+                std::fs::write(path, format!("{text}\n")).unwrap();
+            }
+            "sh" => {
+                let status = Command::new("/bin/sh").args(["-ec", rest]).status();
+                assert!(status.unwrap().success(), "{rest}");
+            }
+            "say" => say(rest.as_bytes()),
+            "result" => say(br#"{"type":"result"}"#),
+            "noise" => say(&vec![b'x'; rest.parse().unwrap()]),
+            "hang" => hang(),
+            "exit" => std::process::exit(rest.parse().unwrap()),
+            // A listener that has left the session's process group and ignores TERM; its port is
+            // in the named file.
+            "leave-listener" => {
+                let me = std::env::current_exe().unwrap();
+                let words: Vec<String> = PLAY.iter().map(|w| (*w).to_owned()).collect();
+                let command = format!(
+                    "trap '' TERM HUP INT; setsid '{}' {} 'listen {rest}' &",
+                    me.display(),
+                    words.join(" ")
+                );
+                self.step("sh", &command);
+                while !Path::new(rest).exists() {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            }
+            "listen" => {
+                let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+                let port = listener.local_addr().unwrap().port();
+                std::fs::write("port.new", port.to_string()).unwrap();
+                std::fs::rename("port.new", rest).unwrap();
+                hang();
+            }
+            // For a check: nobody listens on the port in the named file any more.
+            "port-free" => {
+                let port: u16 = std::fs::read_to_string(rest).unwrap().parse().unwrap();
+                let error = TcpStream::connect(("127.0.0.1", port)).unwrap_err();
+                say(format!("port is free: {error}").as_bytes());
+            }
+            _ => panic!("no such step: {word}"),
+        }
+    }
+
+    fn request(&self, main: bool) -> Result<String, String> {
+        let mut body = json!({
+            "model": std::env::var("FLASHRIG_MODEL").unwrap(),
+            "stream": true,
+            "stream_options": {"include_usage": true},
+            "messages": if main { json!(self.messages) } else {
+                json!([{"role": "user", "content": "Give this conversation a title."}])
+            },
+        });
+        if main {
+            body["tools"] = json!([{"type": "function", "function": {
+                "name": "bash",
+                "description": "Runs a command",
+                "parameters": {"type": "object", "required": ["command"],
+                    "properties": {"command": {"type": "string"}}},
+            }}]);
+        }
+        let answer = post(&body.to_string()).map_err(|e| e.to_string())?;
+        let status = answer.split(' ').nth(1).unwrap_or("no status").to_owned();
+        if status != "200" {
+            return Err(format!("status {status}"));
+        }
+        if !answer.contains("data: [DONE]") || answer.contains("\"error\"") {
+            return Err("the answer broke off".to_owned());
+        }
+        Ok(contents(&answer))
+    }
+}
+
+fn post(body: &str) -> std::io::Result<String> {
+    let base = std::env::var("FLASHRIG_BASE_URL").unwrap();
+    let address = base.strip_prefix("http://").unwrap();
+    let token = std::env::var("FLASHRIG_TOKEN").unwrap();
+    let mut stream = TcpStream::connect(address)?;
+    write!(
+        stream,
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+         Authorization: Bearer {token}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )?;
+    let mut answer = Vec::new();
+    // A stream that is reset has still said what it has said.
+    let ended = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    if answer.is_empty() {
+        ended?;
+    }
+    Ok(answer)
+}
+
+/// The text of an event stream, its tool calls left out.
+fn contents(answer: &str) -> String {
+    answer
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok())
+        .filter_map(|event| {
+            let text = event.pointer("/choices/0/delta/content")?.as_str()?;
+            Some(text.to_owned())
+        })
+        .collect()
+}
+
+fn say(line: &[u8]) {
+    // Not print!, which the test harness may capture.
+    let mut out = std::io::stdout();
+    out.write_all(line).unwrap();
+    out.write_all(b"\n").unwrap();
+    out.flush().unwrap();
+}
+
+fn hang() {
+    loop {
+        std::thread::sleep(Duration::from_secs(3600));
+    }
+}

@@ -1,0 +1,189 @@
+//! A server that answers each request as the test says, down to how the connection ends.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// How a generation request is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Whole.
+    Good,
+    /// With status 529 at once.
+    Overloaded,
+    /// With 400 and words.
+    Refused,
+    /// A stream that closes in its middle.
+    Truncated,
+    /// A stream with an error event in it, after a 200.
+    ErrorEvent,
+    /// A stream that falls silent in its middle.
+    Silent,
+}
+
+/// The server; its threads end with the test's process.
+pub struct Faulty {
+    pub url: String,
+    counts: Arc<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    generations: AtomicUsize,
+    metrics: AtomicUsize,
+    busy: AtomicBool,
+}
+
+impl Faulty {
+    /// Answers the generation request number `n`, counted from 1 over the whole run, by
+    /// `answer(n)`.
+    pub fn start(answer: impl Fn(usize) -> Answer + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let counts = Arc::new(Counts::default());
+        let (shared, answer) = (counts.clone(), Arc::new(answer));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (counts, answer) = (shared.clone(), answer.clone());
+                std::thread::spawn(move || {
+                    // A client that left is no fault of the server's.
+                    let _ = serve(stream, &counts, &*answer);
+                });
+            }
+        });
+        Self { url, counts }
+    }
+
+    /// Generation requests so far.
+    pub fn seen(&self) -> usize {
+        self.counts.generations.load(Ordering::SeqCst)
+    }
+
+    /// How often its metrics were asked for.
+    pub fn looked_at(&self) -> usize {
+        self.counts.metrics.load(Ordering::SeqCst)
+    }
+
+    /// From now on its metrics tell of a request in it.
+    pub fn keep_busy(&self) {
+        self.counts.busy.store(true, Ordering::SeqCst);
+    }
+}
+
+fn serve(
+    mut stream: TcpStream,
+    counts: &Counts,
+    answer: &dyn Fn(usize) -> Answer,
+) -> std::io::Result<()> {
+    let line = read_request(&stream)?;
+    match line.split(' ').take(2).collect::<Vec<_>>()[..] {
+        ["GET", "/v1/models"] => whole(
+            &mut stream,
+            "200 OK",
+            r#"{"data":[{"id":"m","max_model_len":8192}]}"#,
+        ),
+        // As llama.cpp tells it.
+        ["GET", "/metrics"] => {
+            counts.metrics.fetch_add(1, Ordering::SeqCst);
+            let busy = u8::from(counts.busy.load(Ordering::SeqCst));
+            whole(
+                &mut stream,
+                "200 OK",
+                &format!("llamacpp:requests_processing {busy}\nllamacpp:requests_deferred 0\n"),
+            )
+        }
+        ["POST", "/v1/chat/completions"] => {
+            let number = counts.generations.fetch_add(1, Ordering::SeqCst) + 1;
+            generate(&mut stream, answer(number))
+        }
+        _ => whole(&mut stream, "404 Not Found", "{}"),
+    }
+}
+
+/// Reads a request whole; its first line.
+fn read_request(stream: &TcpStream) -> std::io::Result<String> {
+    let mut reader = BufReader::new(stream);
+    let (mut first, mut length) = (String::new(), 0);
+    reader.read_line(&mut first)?;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 || line == "\r\n" {
+            break;
+        }
+        let lower = line.to_ascii_lowercase();
+        if let Some(value) = lower.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+    }
+    reader.read_exact(&mut vec![0; length])?;
+    Ok(first)
+}
+
+fn whole(stream: &mut TcpStream, status: &str, body: &str) -> std::io::Result<()> {
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+fn generate(stream: &mut TcpStream, answer: Answer) -> std::io::Result<()> {
+    match answer {
+        Answer::Overloaded => {
+            return whole(
+                stream,
+                "529 Overloaded",
+                r#"{"error":{"type":"overloaded_error","message":"come back later"}}"#,
+            );
+        }
+        Answer::Refused => {
+            return whole(
+                stream,
+                "400 Bad Request",
+                r#"{"error":{"type":"invalid_request_error","message":"no such thing"}}"#,
+            );
+        }
+        Answer::Good | Answer::Truncated | Answer::ErrorEvent | Answer::Silent => {}
+    }
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\
+         Connection: close\r\n\r\n"
+    )?;
+    event(
+        stream,
+        r#"{"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"so "},"finish_reason":null}]}"#,
+    )?;
+    match answer {
+        Answer::Truncated => return Ok(()),
+        Answer::ErrorEvent => event(
+            stream,
+            r#"{"error":{"type":"server_error","message":"out of memory"}}"#,
+        )?,
+        Answer::Silent => {
+            // Until the client leaves.
+            let _ = stream.read(&mut [0]);
+            return Ok(());
+        }
+        _ => {
+            event(
+                stream,
+                r#"{"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"it is"},"finish_reason":"stop"}]}"#,
+            )?;
+            event(
+                stream,
+                r#"{"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":100,"completion_tokens":3,"total_tokens":103}}"#,
+            )?;
+        }
+    }
+    event(stream, "[DONE]")?;
+    write!(stream, "0\r\n\r\n")
+}
+
+fn event(stream: &mut TcpStream, data: &str) -> std::io::Result<()> {
+    let event = format!("data: {data}\n\n");
+    write!(stream, "{:x}\r\n{event}\r\n", event.len())?;
+    stream.flush()
+}

@@ -1,0 +1,17 @@
+//! `flashrig pair` through the real binary: scripted agents, the embedded server or a faulty one,
+//! and a look from outside at what was printed, stored, and left running.
+
+mod agent;
+mod bad_input;
+mod faulty;
+mod hangs;
+mod interrupted;
+mod leftovers;
+#[path = "../support/machine.rs"]
+mod machine;
+mod no_request;
+mod record;
+mod rounds;
+mod server_faults;
+mod stage;
+mod workspaces;
