@@ -79,7 +79,7 @@ pub fn measure(agent: &str) -> Vec<Row> {
             &told.verifying,
             Some(100.0),
         )
-        .with("3 runs of cargo test"),
+        .with("3 runs of cargo test, target folders removed"),
     ]
 }
 

@@ -139,7 +139,8 @@ pub fn print_head() {
     println!("|---|---:|---:|---:|---:|---|---|");
 }
 
-/// The value that `share` of the sorted values do not exceed.
+/// The value that `share` of the sorted values do not exceed, between its two neighbours by their
+/// distance.
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -147,6 +148,10 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
         clippy::cast_precision_loss,
         reason = "a few hundred values"
     )]
-    let at = ((sorted.len() - 1) as f64 * share).ceil() as usize;
-    sorted[at]
+    let (at, rest) = {
+        let place = (sorted.len() - 1) as f64 * share;
+        (place as usize, place.fract())
+    };
+    let next = sorted.get(at + 1).copied().unwrap_or(sorted[at]);
+    sorted[at] + (next - sorted[at]) * rest
 }
