@@ -3,7 +3,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::print_stderr,
     reason = "helpers of tests fail like tests, and say what they skip"
 )]
