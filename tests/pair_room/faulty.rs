@@ -4,12 +4,15 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// How a generation request is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Whole.
     Good,
+    /// Whole, after a while without a byte.
+    GoodAfter(Duration),
     /// With status 529 at once.
     Overloaded,
     /// With 400 and words.
@@ -145,6 +148,7 @@ fn generate(stream: &mut TcpStream, answer: Answer) -> std::io::Result<()> {
                 r#"{"error":{"type":"invalid_request_error","message":"no such thing"}}"#,
             );
         }
+        Answer::GoodAfter(wait) => std::thread::sleep(wait),
         Answer::Good | Answer::Truncated | Answer::ErrorEvent | Answer::Silent => {}
     }
     write!(

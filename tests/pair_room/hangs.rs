@@ -1,7 +1,9 @@
 //! Agents that hang, idle, never exit or run over their time: cases A1, A2, A3.
 
 use std::process::Stdio;
+use std::time::Duration;
 
+use crate::faulty::{Answer, Faulty};
 use crate::stage::{Agent, GOOD, Ran, Stage, number, sandboxes, text};
 
 #[test]
@@ -50,14 +52,14 @@ fn an_agent_that_sits_with_no_open_request_is_idle_and_its_patch_is_kept() {
     let stage = Stage::new();
     stage.agent(&Agent {
         steps: &["ask", "write half.txt begun", "hang"],
-        idle_limit: "700ms",
+        idle_limit: "3s",
         ..Agent::default()
     });
     let ran = stage.pair(&[]);
     for session in ran.both("idle") {
         let detail = text(&session, "detail");
         assert!(
-            detail.contains("idle for 0.7 s after 1 requests, with none open"),
+            detail.contains("idle for 3 s after 1 requests, with none open"),
             "{detail}"
         );
         assert_eq!(session["diff"]["files"], 1);
@@ -70,17 +72,17 @@ fn an_agent_that_sits_with_no_open_request_is_idle_and_its_patch_is_kept() {
 
 #[test]
 fn a_request_that_is_open_for_long_is_not_idleness() {
-    // At this speed the prompt alone takes the server longer than the idle limit.
     let stage = Stage::new();
     stage.agent(&Agent {
         steps: &GOOD,
-        idle_limit: "100ms",
+        idle_limit: "2s",
         ..Agent::default()
     });
-    let ran = stage.pair(&["--server", "sim", "--speed", "0.5"]);
+    let server = Faulty::start(|_| Answer::GoodAfter(Duration::from_secs(4)));
+    let ran = stage.pair(&["--server", &server.url, "--rounds", "1"]);
     for session in ran.both("completed") {
         let waited = number(&session["split"], "waiting_s");
-        assert!(waited > 0.1, "{session:#}");
+        assert!(waited > 3.5, "{session:#}");
     }
 }
 

@@ -1,6 +1,12 @@
 //! `flashrig pair` through the real binary: scripted agents, the embedded server or a faulty one,
 //! and a look from outside at what was printed, stored, and left running.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "helpers of tests fail like tests, and say what they skip"
+)]
+
 mod agent;
 mod bad_input;
 mod faulty;

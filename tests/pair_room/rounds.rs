@@ -46,7 +46,7 @@ fn two_sessions_of_one_task_are_told_apart_overlap_together_and_never_back_to_ba
             .iter()
             .map(|s| number(s, "wall_s"))
             .sum();
-        assert!((walls - number(&arm, "sum_of_walls_s")).abs() < 1e-6);
+        assert!((walls - number(&arm, "sum_of_walls_s")).abs() < 1e-4);
         if together {
             assert!(number(&arm, "makespan_s") < walls, "{arm:#}");
         } else {

@@ -4,6 +4,8 @@
 //! Needs npm and its registry for the first run, cargo for the tasks. Not skipped without them:
 //! a flashrig that cannot run real agents is of no use.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
 #[path = "../support/machine.rs"]
 mod machine;
 mod operator;
