@@ -4,7 +4,7 @@
 //! 1 after a recovered one, or not at all. Pure.
 
 use super::Summary;
-use crate::records::{Attempt, End, Exit, Role, Status};
+use crate::records::{Attempt, End, Exit, RefusalKind, Role, Status};
 
 /// Why a session's process is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -192,11 +192,15 @@ fn failure_words(attempt: &Attempt) -> Option<String> {
     let number = attempt.number;
     Some(match attempt.end {
         End::Complete | End::ClientAborted => return None,
-        End::Refused => refused_words(number, &status, &said),
+        End::Refused => refused_words(attempt.refusal, number, &status, &said),
         End::RejectedByGateway => {
             format!("flashrig's gateway rejected request {number} ({status}){said}")
         }
         End::Overloaded => format!("the server was too busy for request {number} ({status}){said}"),
+        // The same knobs, whatever the status that the server has for it.
+        End::UpstreamError | End::ErrorInStream if attempt.refusal.is_some() => {
+            refused_words(attempt.refusal, number, &status, &said)
+        }
         End::UpstreamError => format!("the server failed request {number} ({status}){said}"),
         End::Unreachable => format!("the server could not be reached for request {number}{said}"),
         End::Truncated => format!("the server broke off its answer to request {number}{said}"),
@@ -207,43 +211,32 @@ fn failure_words(attempt: &Attempt) -> Option<String> {
     })
 }
 
-/// The words for a refusal, with the knob to turn when the cause is a known kind.
-fn refused_words(number: u32, status: &str, said: &str) -> String {
-    let lower = said.to_lowercase();
-    let too_long = [
-        "context length",
-        "context size",
-        "context window",
-        "maximum context",
-        "n_ctx",
-        "too long",
-        "exceeds the available context",
-    ]
-    .iter()
-    .any(|w| lower.contains(w));
-    if too_long {
-        return format!(
-            "context too small: the server refused request {number} ({status}){said}; start the \
-             server with a longer context, or give --context the length that it has"
-        );
-    }
-    let shape = [
-        "role",
-        "system message",
-        "unexpected",
-        "unsupported",
-        "unknown field",
-        "not supported",
-        "invalid type",
-    ]
-    .iter()
-    .any(|w| lower.contains(w));
-    if status == "400" && shape {
-        return format!(
+/// The words for a refusal, with the knob to turn where its kind has one.
+fn refused_words(kind: Option<RefusalKind>, number: u32, status: &str, said: &str) -> String {
+    let refused = format!("the server refused request {number} ({status}){said}");
+    match kind {
+        Some(RefusalKind::ContextTooSmall) => format!(
+            "context too small: {refused}; start the server with a longer context, or give \
+             --context the length that it has"
+        ),
+        Some(RefusalKind::OutOfMemory) => format!(
+            "prompt too large for the server's memory: {refused}; give the server more memory or a \
+             smaller cache, or run fewer sessions"
+        ),
+        Some(RefusalKind::RequestShape) => format!(
             "the server rejects the shape of the agent's requests: request {number} ({status}){said}"
-        );
+        ),
+        Some(RefusalKind::Auth) => {
+            format!("{refused}; give the server's key in the variable that --key-env names")
+        }
+        Some(RefusalKind::UnknownModel) => {
+            format!("unknown model: {refused}; name one that the server serves with --model")
+        }
+        Some(RefusalKind::UnknownRoute) => format!(
+            "unknown route: {refused}; the server does not speak this agent's protocol at its address"
+        ),
+        Some(RefusalKind::TooMany | RefusalKind::Other) | None => refused,
     }
-    format!("the server refused request {number} ({status}){said}")
 }
 
 fn exit_words(exit: Exit) -> String {
@@ -375,6 +368,7 @@ mod tests {
     fn a_prompt_beyond_the_context_names_the_knob() {
         let mut refused = attempt(Role::Main, End::Refused, 1.0, None, 1.1);
         refused.status = Some(400);
+        refused.refusal = Some(RefusalKind::ContextTooSmall);
         refused.error = Some(AttemptError {
             kind: Some("invalid_request_error".into()),
             message:

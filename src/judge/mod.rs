@@ -2,6 +2,7 @@
 
 mod functional;
 mod round;
+mod routes;
 mod same_work;
 mod split;
 mod summary;
@@ -12,6 +13,7 @@ use crate::records::{Functional, Run, RunState, TimeVerdict, Verdict};
 
 pub use functional::session_failures;
 pub use round::{arm_figures, round_validity};
+pub use routes::{amplification, models_asked, unknown_routes};
 pub use split::split;
 #[cfg(test)]
 pub(crate) use summary::tests;
