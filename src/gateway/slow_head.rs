@@ -5,7 +5,6 @@
 //! no head begun and is left alone for ever, which hyper's own timer would not do.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -27,8 +26,8 @@ pub(super) struct HeadTimer {
 }
 
 impl HeadTimer {
-    pub(super) fn new(socket: SocketWatch, limit: Duration) -> Arc<Self> {
-        Arc::new(Self { socket, limit })
+    pub(super) fn new(socket: SocketWatch, limit: Duration) -> Self {
+        Self { socket, limit }
     }
 }
 

@@ -12,12 +12,10 @@ const LISTED: usize = 50;
 pub fn unknown_routes(attempts: &[Attempt]) -> Vec<String> {
     let mut found: Vec<(&str, &str, Option<u16>, u32)> = Vec::new();
     for a in attempts.iter().filter(|a| is_unknown(a)) {
-        let same = |f: &&mut (&str, &str, Option<u16>, u32)| {
-            (f.0, f.1, f.2) == (&a.method, &a.path, a.status)
-        };
-        match found.iter_mut().find(same) {
-            Some(known) => known.3 += 1,
-            None if found.len() < LISTED => found.push((&a.method, &a.path, a.status, 1)),
+        let key = (a.method.as_str(), a.path.as_str(), a.status);
+        match found.iter().position(|f| (f.0, f.1, f.2) == key) {
+            Some(known) => found[known].3 += 1,
+            None if found.len() < LISTED => found.push((key.0, key.1, key.2, 1)),
             None => {}
         }
     }
