@@ -282,7 +282,7 @@ fn told(error: &hyper::Error) -> Option<(StatusCode, bool)> {
         (StatusCode::URI_TOO_LONG, true)
     } else if error.is_parse_too_large() {
         (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, true)
-    } else if words.contains("HTTP/2") {
+    } else if words.contains("HTTP2 preface") {
         (StatusCode::HTTP_VERSION_NOT_SUPPORTED, false)
     } else {
         (StatusCode::BAD_REQUEST, true)
