@@ -121,7 +121,10 @@ async fn whatever_is_no_request_gets_the_status_that_its_row_has() {
     for (at, head) in heads.iter().enumerate() {
         let mut client = rig.client().await;
         client.send(head).await;
-        let answer = client.head().await.unwrap_or_else(|| panic!("{at}: no status"));
+        let answer = client
+            .head()
+            .await
+            .unwrap_or_else(|| panic!("{at}: no status"));
         let status: u16 = answer.split(' ').nth(1).unwrap().parse().unwrap();
         assert!((400..600).contains(&status), "{at}: {answer}");
         told.push(Some(status));

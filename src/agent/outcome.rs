@@ -204,45 +204,59 @@ fn failure_words(attempt: &Attempt) -> Option<String> {
             format!("flashrig's gateway rejected request {number} ({status}){said}")
         }
         End::Overloaded => format!("the server was too busy for request {number} ({status}){said}"),
-        // The same knobs, whatever the status that the server has for it.
-        End::UpstreamError | End::ErrorInStream if attempt.refusal.is_some() => {
-            refused_words(attempt.refusal, number, &status, &said)
-        }
-        End::UpstreamError => format!("the server failed request {number} ({status}){said}"),
+        End::UpstreamError => format!(
+            "the server failed request {number} ({status}){said}{}",
+            knob(attempt.refusal)
+        ),
         End::Unreachable => format!("the server could not be reached for request {number}{said}"),
         End::Truncated => format!("the server broke off its answer to request {number}{said}"),
         End::Stalled => format!("the server fell silent in its answer to request {number}{said}"),
         End::ErrorInStream => {
-            format!("the server reported an error within its answer to request {number}{said}")
+            format!(
+                "the server reported an error within its answer to request {number}{said}{}",
+                knob(attempt.refusal)
+            )
         }
     })
 }
 
-/// The words for a refusal, with the knob to turn where its kind has one.
+/// The words for a refusal: its kind, what the server said, and the knob to turn.
 fn refused_words(kind: Option<RefusalKind>, number: u32, status: &str, said: &str) -> String {
-    let refused = format!("the server refused request {number} ({status}){said}");
+    let class = match kind {
+        Some(RefusalKind::ContextTooSmall) => "context too small: ",
+        Some(RefusalKind::OutOfMemory) => "prompt too large for the server's memory: ",
+        Some(RefusalKind::RequestShape) => {
+            return format!(
+                "the server rejects the shape of the agent's requests: request {number} \
+                 ({status}){said}"
+            );
+        }
+        Some(RefusalKind::Auth) => "key missing or wrong: ",
+        Some(RefusalKind::UnknownModel) => "unknown model: ",
+        Some(RefusalKind::UnknownRoute) => "unknown route: ",
+        Some(RefusalKind::TooMany | RefusalKind::Other) | None => "",
+    };
+    let knob = knob(kind);
+    format!("{class}the server refused request {number} ({status}){said}{knob}")
+}
+
+/// What to do about a refusal of this kind.
+fn knob(kind: Option<RefusalKind>) -> &'static str {
     match kind {
-        Some(RefusalKind::ContextTooSmall) => format!(
-            "context too small: {refused}; start the server with a longer context, or give \
-             --context the length that it has"
-        ),
-        Some(RefusalKind::OutOfMemory) => format!(
-            "prompt too large for the server's memory: {refused}; give the server more memory or a \
-             smaller cache, or run fewer sessions"
-        ),
-        Some(RefusalKind::RequestShape) => format!(
-            "the server rejects the shape of the agent's requests: request {number} ({status}){said}"
-        ),
+        Some(RefusalKind::ContextTooSmall) => {
+            "; start the server with a longer context, or give --context the length that it has"
+        }
+        Some(RefusalKind::OutOfMemory) => {
+            "; give the server more memory or a smaller cache, or run fewer sessions at once"
+        }
         Some(RefusalKind::Auth) => {
-            format!("{refused}; give the server's key in the variable that --key-env names")
+            "; put the server's key into a variable and name it with --key-env"
         }
-        Some(RefusalKind::UnknownModel) => {
-            format!("unknown model: {refused}; name one that the server serves with --model")
+        Some(RefusalKind::UnknownModel) => "; name one that the server serves with --model",
+        Some(RefusalKind::UnknownRoute) => {
+            "; at this address the server does not speak the agent's protocol"
         }
-        Some(RefusalKind::UnknownRoute) => format!(
-            "unknown route: {refused}; the server does not speak this agent's protocol at its address"
-        ),
-        Some(RefusalKind::TooMany | RefusalKind::Other) | None => refused,
+        Some(RefusalKind::RequestShape | RefusalKind::TooMany | RefusalKind::Other) | None => "",
     }
 }
 
