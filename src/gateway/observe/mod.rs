@@ -357,3 +357,12 @@ fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
         .and_then(Value::as_str)
         .filter(|text| !text.is_empty())
 }
+
+/// The start of `text`, of at most `bytes`, cut between characters.
+fn cut(text: &str, bytes: usize) -> &str {
+    let mut end = text.len().min(bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

@@ -5,6 +5,7 @@
 
 use serde::de::IgnoredAny;
 
+use super::cut;
 use crate::records::ToolCallFact;
 
 /// Calls of one answer that are told apart.
@@ -193,10 +194,12 @@ impl Calls {
             return;
         };
         if let Some(id) = fragment.id.filter(|id| !id.is_empty()) {
-            call.id.get_or_insert_with(|| cut(id));
+            call.id
+                .get_or_insert_with(|| cut(id, NAME_BYTES).to_owned());
         }
         if let Some(name) = fragment.name.filter(|name| !name.is_empty()) {
-            call.name.get_or_insert_with(|| cut(name));
+            call.name
+                .get_or_insert_with(|| cut(name, NAME_BYTES).to_owned());
         }
         if let Some(arguments) = fragment.arguments {
             call.argument_bytes += arguments.len() as u64;
@@ -232,10 +235,6 @@ impl Calls {
         }
         facts
     }
-}
-
-fn cut(text: &str) -> String {
-    text[..text.floor_char_boundary(NAME_BYTES)].to_owned()
 }
 
 #[cfg(test)]
