@@ -1,0 +1,34 @@
+//! The gateway as a process of its own, so that its memory and its CPU can be told apart. It listens
+//! as `pair` has it listen; when its standard input closes, it prints its rows and ends.
+
+use std::io::{Read, Write};
+
+use flashrig::clock::Origin;
+use flashrig::gateway::{KeyStyle, Limits, ListenConfig, Secret, Session, Upstream};
+
+use super::client::TOKEN;
+
+pub fn run(upstream: &str) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let origin = Origin::now();
+    let config = ListenConfig {
+        label: "bench".to_owned(),
+        token: Secret::new(TOKEN),
+        upstream: Upstream::new(&format!("http://{upstream}"), None, KeyStyle::ByDialect).unwrap(),
+        limits: Limits::default(),
+        nonce: None,
+        origin: origin.clone(),
+    };
+    let session = runtime.block_on(Session::open(config, |_| {})).unwrap();
+    println!("{} {}", session.addr(), origin.stamp.0);
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    let rows = runtime.block_on(session.close());
+    let mut out = std::io::stdout().lock();
+    for row in rows {
+        serde_json::to_writer(&mut out, &row).unwrap();
+        out.write_all(b"\n").unwrap();
+    }
+}

@@ -1,0 +1,203 @@
+//! 64 streams at 50 events a second: what each way adds to the first byte and to every event, and how
+//! far the gateway's own rows are from the server's stamps.
+//!
+//! The ways take turns, so that the machine's noise falls on all alike.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use flashrig::records::{Attempt, End};
+
+use super::client::{Load, Seen};
+use super::figures::{Values, us, verdict};
+use super::{Process, run, start_gateway, start_server};
+
+const LOAD: Load = Load {
+    streams: 64,
+    interval: Duration::from_millis(20),
+    events: 50,
+    lasting: Duration::from_secs(6),
+    ramp: Duration::from_secs(1),
+    with_long_requests: true,
+};
+const TURNS: usize = 3;
+const WAYS: [&str; 3] = ["direct", "nginx", "gateway"];
+const MEDIAN_US: f64 = 150.0;
+const P99_US: f64 = 1000.0;
+
+/// What one turn of one way showed, in microseconds.
+struct Turn {
+    first_byte: Values,
+    first_byte_long: Values,
+    event: Values,
+}
+
+pub fn measure() {
+    let server = start_server();
+    let gateway = start_gateway(&server);
+    let nginx = Process::nginx(server.addr);
+    let ways: [Option<SocketAddr>; 3] = [
+        Some(server.addr),
+        nginx.as_ref().map(|n| n.addr),
+        Some(gateway.addr),
+    ];
+    let mut turns: [Vec<Turn>; 3] = Default::default();
+    let mut through = Vec::new();
+    let mut lost = [0; 3];
+    for turn in 0..TURNS {
+        for way in 0..ways.len() {
+            let Some(to) = ways[way] else { continue };
+            let mut seen = run(to, LOAD);
+            lost[way] += seen.iter().filter(|s| !s.whole).count();
+            seen.retain(|s| s.whole);
+            turns[way].push(Turn::of(&seen));
+            if way == 2 {
+                through.push((turn, seen));
+            }
+        }
+    }
+    let origin = gateway.origin;
+    let rows: Vec<Attempt> = gateway
+        .finish()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+
+    println!(
+        "\n## 64 streams at 50 events a second, {TURNS} turns of {:?} each way, µs\n",
+        LOAD.lasting
+    );
+    println!(
+        "| | way | median | p99 | added: median | of turns | p99 | of turns | n | ≤ 150 at the median | ≤ 1000 at p99 |"
+    );
+    println!("|---|---|---:|---:|---:|---|---:|---|---:|---|---|");
+    table("first byte, request of 2 KB", &turns, |turn| {
+        &turn.first_byte
+    });
+    table("first byte, request of 60 KB", &turns, |turn| {
+        &turn.first_byte_long
+    });
+    table("each event", &turns, |turn| &turn.event);
+    for (way, lost) in WAYS.iter().zip(lost) {
+        if lost > 0 {
+            println!("\n{way}: {lost} streams lost");
+        }
+    }
+    truth(&rows, origin, &through);
+}
+
+impl Turn {
+    fn of(seen: &[Seen]) -> Self {
+        // On the way to the server and back, without what the server itself took.
+        let first = |s: &Seen| us(s.first_byte, s.asked) - us(s.events[0].0, s.read);
+        let by_length = |long| {
+            let those = seen.iter().filter(|s| s.long_request == long);
+            Values::new(those.map(first).collect())
+        };
+        let events = seen.iter().flat_map(|s| s.events.iter().skip(1));
+        Self {
+            first_byte: by_length(false),
+            first_byte_long: by_length(true),
+            event: Values::new(events.map(|&(sent, got)| us(got, sent)).collect()),
+        }
+    }
+}
+
+fn table(what: &str, turns: &[Vec<Turn>; 3], pick: impl Fn(&Turn) -> &Values) {
+    let direct = Values::pooled(turns[0].iter().map(&pick));
+    for (way, turns_of_way) in WAYS.iter().zip(turns) {
+        if turns_of_way.is_empty() {
+            println!("| {what} | {way} | not installed |");
+            continue;
+        }
+        let all = Values::pooled(turns_of_way.iter().map(&pick));
+        let (p50, p99) = (all.quantile(0.5), all.quantile(0.99));
+        if *way == "direct" {
+            println!(
+                "| {what} | {way} | {p50:.0} | {p99:.0} | | | | | {} | | |",
+                all.len()
+            );
+            continue;
+        }
+        let added = |share| all.quantile(share) - direct.quantile(share);
+        let spread = |share| {
+            let by_turn = turns_of_way.iter().zip(&turns[0]);
+            let added = by_turn
+                .map(|(way, direct)| pick(way).quantile(share) - pick(direct).quantile(share));
+            let added = Values::new(added.collect());
+            format!("{:.0} to {:.0}", added.quantile(0.0), added.quantile(1.0))
+        };
+        println!(
+            "| {what} | {way} | {p50:.0} | {p99:.0} | {:.0} | {} | {:.0} | {} | {} | {} | {} |",
+            added(0.5),
+            spread(0.5),
+            added(0.99),
+            spread(0.99),
+            all.len(),
+            verdict(added(0.5), MEDIAN_US),
+            verdict(added(0.99), P99_US),
+        );
+    }
+}
+
+/// The gateway's rows against the server's stamps, which came to the clients inside the events.
+fn truth(rows: &[Attempt], origin: u64, through: &[(usize, Vec<Seen>)]) {
+    // Names repeat from turn to turn; the request's instant tells which is meant.
+    let mut by_name: HashMap<&str, Vec<&Attempt>> = HashMap::new();
+    for row in rows {
+        by_name
+            .entry(row.model.as_deref().unwrap_or_default())
+            .or_default()
+            .push(row);
+    }
+    let (mut first, mut between, mut arrival) = (Vec::new(), Vec::new(), Vec::new());
+    let mut unmatched = 0;
+    for seen in through.iter().flat_map(|(_, seen)| seen) {
+        let candidates = by_name.get(seen.name.as_str()).into_iter().flatten();
+        let asked = us(seen.asked, origin);
+        let row = candidates
+            .filter(|row| row.end == End::Complete)
+            .min_by(|a, b| {
+                let distance = |row: &Attempt| (row.clocks.head_s.0 * 1e6 - asked).abs();
+                distance(a).total_cmp(&distance(b))
+            });
+        let Some((row, sent_s, token_s)) =
+            row.and_then(|row| Some((row, row.clocks.sent_s?, row.clocks.first_token_s?)))
+        else {
+            unmatched += 1;
+            continue;
+        };
+        if row.event_gaps_us.len() + 1 != seen.events.len() {
+            unmatched += 1;
+            continue;
+        }
+        let told = us(seen.events[0].0, seen.read);
+        first.push(((token_s.0 - sent_s.0) * 1e6 - told).abs());
+        arrival.push(token_s.0 * 1e6 - us(seen.events[0].0, origin));
+        for (gap, pair) in row.event_gaps_us.iter().zip(seen.events.windows(2)) {
+            between.push((f64::from(*gap) - us(pair[1].0, pair[0].0)).abs());
+        }
+    }
+    println!("\n## The gateway's rows against the server's stamps, µs\n");
+    println!("| error of | median | p99 | largest | n | ≤ 1000 at p99 |");
+    println!("|---|---:|---:|---:|---:|---|");
+    for (what, values, judged) in [
+        ("time to first token", first, true),
+        ("inter-token latency", between, true),
+        ("the first token's instant itself", arrival, false),
+    ] {
+        let values = Values::new(values);
+        let p99 = values.quantile(0.99);
+        println!(
+            "| {what} | {:.0} | {p99:.0} | {:.0} | {} | {} |",
+            values.quantile(0.5),
+            values.quantile(1.0),
+            values.len(),
+            if judged { verdict(p99, P99_US) } else { "" }
+        );
+    }
+    if unmatched > 0 {
+        println!("\n{unmatched} streams have no row with all their events");
+    }
+}
