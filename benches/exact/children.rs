@@ -42,8 +42,8 @@ impl Process {
         }
     }
 
-    /// nginx before `upstream`, in its usual settings for streams; `None` when it is not installed.
-    pub fn nginx(upstream: SocketAddr) -> Option<Self> {
+    /// nginx before `upstream`, set as is usual for streams; `None` when it is not installed.
+    pub fn nginx(upstream: SocketAddr, keeps_connections: bool) -> Option<Self> {
         let program = [
             "/usr/sbin/nginx",
             "/usr/local/bin/nginx",
@@ -61,6 +61,11 @@ impl Process {
         } else {
             ""
         };
+        let keepalive = if keeps_connections {
+            "keepalive 64;"
+        } else {
+            ""
+        };
         let config = format!(
             "{user} worker_processes auto; daemon off; pid {at}/pid; error_log {at}/error.log;
              worker_rlimit_nofile 16384;
@@ -70,7 +75,7 @@ impl Process {
                client_max_body_size 64m; client_body_buffer_size 1m;
                client_body_temp_path {at}/body; proxy_temp_path {at}/proxy; fastcgi_temp_path {at}/f;
                uwsgi_temp_path {at}/u; scgi_temp_path {at}/s;
-               upstream load {{ server {upstream}; keepalive 64; }}
+               upstream load {{ server {upstream}; {keepalive} }}
                server {{
                  listen {addr};
                  location / {{

@@ -45,7 +45,8 @@ pub fn measure() {
     println!("|---|---:|---:|---:|---|---:|---:|---|---:|---:|");
     let server = start_server();
     let direct = crowd(server.addr, None);
-    let through_nginx = Process::nginx(server.addr).map(|nginx| crowd(nginx.addr, Some(&nginx)));
+    let through_nginx =
+        Process::nginx(server.addr, true).map(|nginx| crowd(nginx.addr, Some(&nginx)));
     let gateway = start_gateway(&server);
     let through_gateway = crowd(gateway.addr, Some(&gateway));
     let nginx_cpu = through_nginx.as_ref().map(|shown| shown.cpu_us_per_event);

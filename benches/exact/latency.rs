@@ -17,12 +17,20 @@ const LOAD: Load = Load {
     streams: 64,
     interval: Duration::from_millis(20),
     events: 50,
-    lasting: Duration::from_secs(6),
+    lasting: Duration::from_secs(5),
     ramp: Duration::from_secs(1),
     with_long_requests: true,
 };
 const TURNS: usize = 3;
-const WAYS: [&str; 3] = ["direct", "nginx", "gateway"];
+const WAYS: [&str; 4] = ["direct", "nginx", "nginx, new connections", "gateway"];
+const GATEWAY: usize = 3;
+const STEPS: [(&str, &str); 5] = [
+    ("client asks", "gateway has read the head"),
+    ("head read", "connected to the server"),
+    ("connected", "server has read the request"),
+    ("server sends the first event", "gateway has read it"),
+    ("gateway has read it", "client has it"),
+];
 const MEDIAN_US: f64 = 150.0;
 const P99_US: f64 = 1000.0;
 
@@ -36,15 +44,18 @@ struct Turn {
 pub fn measure() {
     let server = start_server();
     let gateway = start_gateway(&server);
-    let nginx = Process::nginx(server.addr);
-    let ways: [Option<SocketAddr>; 3] = [
+    // The gateway dials the server for each request; nginx is measured both ways.
+    let nginx = Process::nginx(server.addr, true);
+    let dialling = Process::nginx(server.addr, false);
+    let ways: [Option<SocketAddr>; 4] = [
         Some(server.addr),
         nginx.as_ref().map(|n| n.addr),
+        dialling.as_ref().map(|n| n.addr),
         Some(gateway.addr),
     ];
-    let mut turns: [Vec<Turn>; 3] = Default::default();
+    let mut turns: [Vec<Turn>; 4] = Default::default();
     let mut through = Vec::new();
-    let mut lost = [0; 3];
+    let mut lost = [0; 4];
     for turn in 0..TURNS {
         for way in 0..ways.len() {
             let Some(to) = ways[way] else { continue };
@@ -52,7 +63,7 @@ pub fn measure() {
             lost[way] += seen.iter().filter(|s| !s.whole).count();
             seen.retain(|s| s.whole);
             turns[way].push(Turn::of(&seen));
-            if way == 2 {
+            if way == GATEWAY {
                 through.push((turn, seen));
             }
         }
@@ -104,7 +115,7 @@ impl Turn {
     }
 }
 
-fn table(what: &str, turns: &[Vec<Turn>; 3], pick: impl Fn(&Turn) -> &Values) {
+fn table(what: &str, turns: &[Vec<Turn>; 4], pick: impl Fn(&Turn) -> &Values) {
     let direct = Values::pooled(turns[0].iter().map(&pick));
     for (way, turns_of_way) in WAYS.iter().zip(turns) {
         if turns_of_way.is_empty() {
@@ -152,6 +163,7 @@ fn truth(rows: &[Attempt], origin: u64, through: &[(usize, Vec<Seen>)]) {
             .push(row);
     }
     let (mut first, mut between, mut arrival) = (Vec::new(), Vec::new(), Vec::new());
+    let mut steps: [Vec<f64>; 5] = Default::default();
     let mut unmatched = 0;
     for seen in through.iter().flat_map(|(_, seen)| seen) {
         let candidates = by_name.get(seen.name.as_str()).into_iter().flatten();
@@ -171,6 +183,23 @@ fn truth(rows: &[Attempt], origin: u64, through: &[(usize, Vec<Seen>)]) {
         if row.event_gaps_us.len() + 1 != seen.events.len() {
             unmatched += 1;
             continue;
+        }
+        if !seen.long_request {
+            let at = |seconds: f64| seconds * 1e6;
+            let connected = at(row.clocks.connected_s.map_or(f64::NAN, |s| s.0));
+            let instants = [
+                asked,
+                at(row.clocks.head_s.0),
+                connected,
+                us(seen.read, origin),
+                us(seen.events[0].0, origin),
+                at(token_s.0),
+                us(seen.first_byte, origin),
+            ];
+            // Between the request's arrival and the first event is the server's own time.
+            for (step, from) in steps.iter_mut().zip([0, 1, 2, 4, 5]) {
+                step.push(instants[from + 1] - instants[from]);
+            }
         }
         let told = us(seen.events[0].0, seen.read);
         first.push(((token_s.0 - sent_s.0) * 1e6 - told).abs());
@@ -196,6 +225,14 @@ fn truth(rows: &[Attempt], origin: u64, through: &[(usize, Vec<Seen>)]) {
             values.len(),
             if judged { verdict(p99, P99_US) } else { "" }
         );
+    }
+    println!("\n## The way of a first byte through the gateway, request of 2 KB, µs\n");
+    println!("| from | to | median | p99 |");
+    println!("|---|---|---:|---:|");
+    for (step, values) in STEPS.iter().zip(steps) {
+        let values = Values::new(values);
+        let (p50, p99) = (values.quantile(0.5), values.quantile(0.99));
+        println!("| {} | {} | {p50:.0} | {p99:.0} |", step.0, step.1);
     }
     if unmatched > 0 {
         println!("\n{unmatched} streams have no row with all their events");

@@ -1,8 +1,8 @@
 //! The paced server: answers each request with a stream whose events leave at a fixed rate, and says
 //! in each event when it was sent, so that whoever reads one knows how long it took to get here.
 //!
-//! One thread sends all streams, so that their stamps come from one place; requests are read by a
-//! thread per connection. It is a process of its own, and ends when its standard input closes.
+//! One thread sends all streams, so that their stamps come from one place; every connection has a
+//! thread that reads its requests. It is a process of its own, and ends when its standard input closes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,6 +17,9 @@ use flashrig::clock::Stamp;
 
 /// From a request's end to its first event.
 const THINK: Duration = Duration::from_millis(5);
+
+/// Connections at once, at most.
+const READERS: usize = 1200;
 
 /// A stream to be sent.
 struct Stream {
@@ -33,16 +36,19 @@ pub fn run() {
     println!("{}", listener.local_addr().unwrap());
     let (streams, inbox) = channel();
     thread::spawn(move || pace(&inbox));
-    thread::spawn(move || {
-        for connection in listener.incoming() {
-            let connection = connection.unwrap();
-            let streams = streams.clone();
-            thread::Builder::new()
-                .stack_size(128 * 1024)
-                .spawn(move || read_requests(connection, &streams))
-                .unwrap();
-        }
-    });
+    // All wait for the next connection, so that taking one costs no more than waking a thread up.
+    for _ in 0..READERS {
+        let listener = listener.try_clone().unwrap();
+        let streams = streams.clone();
+        thread::Builder::new()
+            .stack_size(128 * 1024)
+            .spawn(move || {
+                while let Ok((connection, _)) = listener.accept() {
+                    read_requests(connection, &streams);
+                }
+            })
+            .unwrap();
+    }
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
 }
 
