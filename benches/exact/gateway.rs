@@ -1,5 +1,5 @@
 //! The gateway as a process of its own, so that its memory and its CPU can be told apart. It listens
-//! as `pair` has it listen; when its standard input closes, it prints its rows and ends.
+//! as `pair` has it listen, unless told how many threads to use; when its standard input closes, it prints its rows and ends.
 
 use std::io::{Read, Write};
 
@@ -8,11 +8,12 @@ use flashrig::gateway::{KeyStyle, Limits, ListenConfig, Secret, Session, Upstrea
 
 use super::client::TOKEN;
 
-pub fn run(upstream: &str) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+pub fn run(upstream: &str, threads: Option<usize>) {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = threads {
+        runtime.worker_threads(threads);
+    }
+    let runtime = runtime.enable_all().build().unwrap();
     let origin = Origin::now();
     let config = ListenConfig {
         label: "bench".to_owned(),

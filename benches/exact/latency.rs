@@ -41,9 +41,9 @@ struct Turn {
     event: Values,
 }
 
-pub fn measure() {
+pub fn measure(threads: &str) {
     let server = start_server();
-    let gateway = start_gateway(&server);
+    let gateway = start_gateway(&server, threads);
     // The gateway dials the server for each request; nginx is measured both ways.
     let nginx = Process::nginx(server.addr, true);
     let dialling = Process::nginx(server.addr, false);

@@ -3,7 +3,8 @@
 //!
 //! Server, nginx and gateway are processes of their own; the clients run here, on one thread. Every
 //! event carries the server's stamp of when it was sent. Nothing is asserted: a busy machine misses
-//! targets without being wrong. `-- latency` or `-- crowd` runs one part only.
+//! targets without being wrong. `-- latency` or `-- crowd` runs one part only;
+//! `--threads N` gives the gateway's runtime N threads instead of one for each core.
 
 #![expect(
     clippy::unwrap_used,
@@ -34,16 +35,22 @@ fn main() {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
         ["role-server"] => return server::run(),
-        ["role-gateway", upstream] => return gateway::run(upstream),
+        ["role-gateway", upstream, threads] => return gateway::run(upstream, threads.parse().ok()),
         _ => {}
     }
+    let threads = args
+        .iter()
+        .position(|arg| *arg == "--threads")
+        .and_then(|at| args.get(at + 1))
+        .map_or("default", |threads| threads);
     figures::print_machine();
+    println!("gateway's threads: {threads}");
     let all = !args.contains(&"latency") && !args.contains(&"crowd");
     if all || args.contains(&"latency") {
-        latency::measure();
+        latency::measure(threads);
     }
     if all || args.contains(&"crowd") {
-        crowd::measure();
+        crowd::measure(threads);
     }
     figures::print_load("at the end");
 }
@@ -65,6 +72,6 @@ fn start_server() -> Process {
     Process::role(&["role-server"])
 }
 
-fn start_gateway(server: &Process) -> Process {
-    Process::role(&["role-gateway", &server.addr.to_string()])
+fn start_gateway(server: &Process, threads: &str) -> Process {
+    Process::role(&["role-gateway", &server.addr.to_string(), threads])
 }
