@@ -208,6 +208,8 @@ async fn connection(mut stream: TcpStream, shared: Arc<Shared>) {
         })
     };
     let served = http1::Builder::new()
+        // Some clients end their side once they have asked.
+        .half_close(true)
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_LIMIT)
         .max_headers(256)
