@@ -392,12 +392,19 @@ mod tests {
             let launch = launch(&profile, Path::new("/o"), None, &values(), &operator());
             let env: BTreeMap<_, _> = launch.env.into_iter().collect();
             for variable in ["HTTP_PROXY", "https_proxy", "ALL_PROXY", "npm_config_proxy"] {
-                let value = env[&OsString::from(variable)].to_string_lossy().into_owned();
+                let value = env[&OsString::from(variable)]
+                    .to_string_lossy()
+                    .into_owned();
                 assert_eq!(value, "http://127.0.0.1:9", "{name}: {variable}");
             }
             for variable in ["NO_PROXY", "no_proxy"] {
-                let value = env[&OsString::from(variable)].to_string_lossy().into_owned();
-                assert!(value.starts_with("127.0.0.1,localhost,::1"), "{name}: {value}");
+                let value = env[&OsString::from(variable)]
+                    .to_string_lossy()
+                    .into_owned();
+                assert!(
+                    value.starts_with("127.0.0.1,localhost,::1"),
+                    "{name}: {value}"
+                );
             }
         }
     }

@@ -172,7 +172,10 @@ impl Profile {
             egress_allow: raw
                 .egress_allow
                 .iter()
-                .map(|p| p.parse().map_err(|e: PatternError| bad("egress_allow", e.to_string())))
+                .map(|p| {
+                    p.parse()
+                        .map_err(|e: PatternError| bad("egress_allow", e.to_string()))
+                })
                 .collect::<Result<_, _>>()?,
             files,
             transcript: Grammar {

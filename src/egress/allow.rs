@@ -119,7 +119,9 @@ impl std::str::FromStr for Pattern {
             None => (host, false),
         };
         if host.contains('*') {
-            return Err(bad("a * may only stand for everything before the first dot"));
+            return Err(bad(
+                "a * may only stand for everything before the first dot",
+            ));
         }
         let known = Destination::new(host, 1).ok_or_else(|| bad("there is no host in it"))?;
         Ok(Self {
@@ -237,7 +239,15 @@ mod tests {
 
     #[test]
     fn a_name_that_cannot_be_one_is_none() {
-        for host in ["", "[]", ".", "a b", "a\u{7f}", "ü.example", &"a".repeat(256)] {
+        for host in [
+            "",
+            "[]",
+            ".",
+            "a b",
+            "a\u{7f}",
+            "ü.example",
+            &"a".repeat(256),
+        ] {
             assert_eq!(Destination::new(host, 1), None, "{host:?}");
         }
         assert_eq!(Destination::new("a.example", 0), None);

@@ -106,7 +106,8 @@ pub(super) async fn serve(
         Ok(server) => server,
         Err(error) => {
             discard(request.into_body());
-            let words = format!("flashrig's egress guard let {to} pass but cannot reach it: {error}");
+            let words =
+                format!("flashrig's egress guard let {to} pass but cannot reach it: {error}");
             let (status, kind) = if error.kind() == io::ErrorKind::TimedOut {
                 (StatusCode::GATEWAY_TIMEOUT, "connection_timeout")
             } else {
@@ -125,7 +126,8 @@ pub(super) async fn serve(
     let answer = match forward(request, server).await {
         Ok(response) => response,
         Err(error) => {
-            let words = format!("flashrig's egress guard let {to} pass, which gave no answer: {error}");
+            let words =
+                format!("flashrig's egress guard let {to} pass, which gave no answer: {error}");
             said(StatusCode::BAD_GATEWAY, "http_protocol_error", &words)
         }
     };
@@ -190,7 +192,9 @@ async fn forward(
         hyper::client::conn::http1::handshake(TokioIo::new(server)).await?;
     // Ends with the response's body, also when the client drops it.
     let driving = AbortOnDrop(tokio::spawn(connection));
-    let mut response = sender.send_request(Request::from_parts(parts, body)).await?;
+    let mut response = sender
+        .send_request(Request::from_parts(parts, body))
+        .await?;
     strip_hop_by_hop(response.headers_mut());
     Ok(response.map(|body| {
         body.map_frame(move |frame| {

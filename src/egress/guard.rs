@@ -225,10 +225,7 @@ async fn connection(mut stream: TcpStream, shared: Arc<Shared>) {
             .tally
             .count(None, "", EgressOutcome::Unserved, Stamp::now());
     }
-    let opened = tunnel
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take();
+    let opened = tunnel.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(opened) = opened {
         opened.run().await;
     }

@@ -299,6 +299,10 @@ fn hand_over(
         parts.headers.remove(CONTENT_LENGTH);
     }
     headers::strip_hop_by_hop(&mut parts.headers);
+    let mask = shared.link.upstream.mask();
+    if let Some(mask) = &mask {
+        mask.headers(&mut parts.headers);
+    }
     parts.version = Version::HTTP_11;
     recording.attempt.clocks.response_head_s = Some(recording.at(lease.last_read()));
     recording.attempt.status = Some(parts.status.as_u16());
@@ -315,6 +319,7 @@ fn hand_over(
         link,
         framed,
         shared.limits.time_limit,
-    );
+    )
+    .masked(mask);
     Response::from_parts(parts, GatewayBody::Through(Box::new(body)))
 }

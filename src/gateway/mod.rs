@@ -10,6 +10,7 @@
 //! | `exchange` | one request from head to response head: read, check, forward, answer |
 //! | `upstream` | the server's address, path joining, the key |
 //! | `link` | connections to the server: dial, drive, the one allowed retry |
+//! | `mask` | takes the server's key out of what the server says |
 //! | `stamped` | sockets that note when they were last read |
 //! | `headers` | hop-by-hop headers, credentials in and out |
 //! | `request` | what a request body says about itself |
@@ -35,6 +36,7 @@ mod headers;
 mod json;
 mod ledger;
 mod link;
+mod mask;
 mod nonce;
 mod observe;
 mod reply;

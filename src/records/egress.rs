@@ -28,7 +28,9 @@ pub struct EgressFact {
 }
 
 /// What became of a request to the egress guard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum EgressOutcome {
     /// Not on this machine and not allowed: refused, and nothing was connected to.
