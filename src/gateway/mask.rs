@@ -13,6 +13,9 @@ use super::upstream::Secret;
 
 /// Stands for each byte of a key.
 const ASTERISK: u8 = b'*';
+/// A shorter key is no secret but a word (`EMPTY`, `none`, `lm-studio`) for servers that want any
+/// key at all, and words stand in answers by themselves.
+const SHORTEST_SECRET: usize = 12;
 
 /// Looks for one key in bytes that arrive in pieces. Only what may be the beginning of the key is
 /// held back, until the next piece shows whether it is; the end of an event never is.
@@ -22,13 +25,17 @@ pub(super) struct Mask {
 }
 
 impl Mask {
-    /// `None` without a key.
+    /// `None` without a key, and for keys that are too short to be secret.
     pub(super) fn of(key: Option<&Secret>) -> Option<Self> {
         let key = key?.expose().as_bytes();
-        (!key.is_empty()).then(|| Self {
+        (key.len() >= SHORTEST_SECRET).then(|| Self::on(key))
+    }
+
+    fn on(key: &[u8]) -> Self {
+        Self {
             key: key.to_vec(),
             held: BytesMut::new(),
-        })
+        }
     }
 
     /// The piece, as it may go on.
@@ -69,6 +76,15 @@ impl Mask {
         }
     }
 
+    fn whole(&self, text: Bytes) -> Bytes {
+        if memmem::find(&text, &self.key).is_none() {
+            return text;
+        }
+        let mut text = text.to_vec();
+        self.cover(&mut text);
+        text.into()
+    }
+
     /// Puts asterisks over every key; whether there was one.
     fn cover(&self, bytes: &mut [u8]) -> bool {
         let found: Vec<usize> = memmem::find_iter(bytes, &self.key).collect();
@@ -90,12 +106,8 @@ impl Mask {
 /// A whole text without the key.
 pub(super) fn masked(key: &Secret, text: Bytes) -> Bytes {
     match Mask::of(Some(key)) {
-        Some(mask) if memmem::find(&text, &mask.key).is_some() => {
-            let mut text = text.to_vec();
-            mask.cover(&mut text);
-            text.into()
-        }
-        _ => text,
+        Some(mask) => mask.whole(text),
+        None => text,
     }
 }
 
@@ -105,7 +117,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn through(key: &str, pieces: &[&[u8]]) -> Vec<u8> {
-        let mut mask = Mask::of(Some(&Secret::new(key))).unwrap();
+        let mut mask = Mask::on(key.as_bytes());
         let mut out = Vec::new();
         for piece in pieces {
             out.extend_from_slice(&mask.piece(Bytes::copy_from_slice(piece)));
@@ -128,7 +140,7 @@ mod tests {
             cuts.sort_unstable();
             let pieces: Vec<&[u8]> = cuts.windows(2).map(|w| &text[w[0]..w[1]]).collect();
             let out = through(&key, &pieces);
-            let whole = masked(&Secret::new(key.as_str()), Bytes::copy_from_slice(text));
+            let whole = Mask::on(key.as_bytes()).whole(Bytes::copy_from_slice(text));
             prop_assert_eq!(out.len(), text.len());
             prop_assert_eq!(&out[..], &whole[..]);
             prop_assert!(memmem::find(&out, key.as_bytes()).is_none());
@@ -136,8 +148,19 @@ mod tests {
     }
 
     #[test]
+    fn a_word_that_stands_for_a_key_is_left_in_answers() {
+        for word in ["", "x", "EMPTY", "none", "lm-studio"] {
+            assert!(Mask::of(Some(&Secret::new(word))).is_none(), "{word}");
+            assert_eq!(
+                masked(&Secret::new(word), "EMPTY x none".into()),
+                "EMPTY x none"
+            );
+        }
+    }
+
+    #[test]
     fn what_cannot_be_the_beginning_of_the_key_is_never_held_back() {
-        let mut mask = Mask::of(Some(&Secret::new("sk-1"))).unwrap();
+        let mut mask = Mask::on(b"sk-1");
         assert_eq!(mask.piece("data: tasks\n\n".into()), "data: tasks\n\n");
         assert_eq!(mask.piece("task".into()), "ta");
         assert_eq!(mask.piece("-2".into()), "sk-2");

@@ -217,13 +217,6 @@ impl Upstream {
         }
     }
 
-    /// Whether requests go out with a key.
-    pub(super) fn has_key(&self) -> bool {
-        self.key
-            .as_ref()
-            .is_some_and(|key| !key.expose().is_empty())
-    }
-
     /// What takes the server's key out of an answer that comes in pieces; `None` without a key.
     pub(super) fn mask(&self) -> Option<Mask> {
         Mask::of(self.key.as_ref())
