@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::{CommandLine, Found, Profile};
+use crate::egress::Pattern;
 use crate::records::{AgentId, ArmKind, CachePolicy, SessionSpec, Thresholds};
 use crate::task::Task;
 
@@ -56,6 +57,8 @@ pub struct Plan {
     pub cache: CachePolicy,
     /// Slowdown thresholds.
     pub thresholds: Thresholds,
+    /// Destinations beyond this machine that every agent may reach.
+    pub allow_egress: Vec<Pattern>,
 }
 
 impl Plan {
@@ -89,6 +92,7 @@ impl Plan {
             rounds,
             cache,
             thresholds,
+            allow_egress: Vec::new(),
         }
     }
 

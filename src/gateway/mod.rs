@@ -11,6 +11,7 @@
 //! | `upstream` | the server's address, path joining, the key |
 //! | `link` | connections to the server: dial, drive, the one allowed retry |
 //! | `slow_head` | the limit on heads that do not come to their end |
+//! | `mask` | takes the server's key out of what the server says |
 //! | `stamped` | sockets that note when they were last read |
 //! | `headers` | hop-by-hop headers, credentials in and out |
 //! | `request` | what a request body says about itself |
@@ -36,6 +37,7 @@ mod headers;
 mod json;
 mod ledger;
 mod link;
+mod mask;
 mod nonce;
 mod observe;
 mod reply;

@@ -1,5 +1,6 @@
 //! Judgement: from measured sessions to splits, valid rounds and verdicts. Pure; no I/O.
 
+mod egress;
 mod functional;
 mod round;
 mod routes;
@@ -11,6 +12,7 @@ mod warnings;
 
 use crate::records::{Functional, Run, RunState, TimeVerdict, Verdict};
 
+pub use egress::egress_lines;
 pub use functional::session_failures;
 pub use round::{arm_figures, round_validity};
 pub use routes::{amplification, models_asked, unknown_routes};

@@ -233,6 +233,8 @@ pub(crate) mod tests {
             cpu_s: None,
             peak_rss_bytes: None,
             leftovers: Vec::new(),
+            egress: Vec::new(),
+            tried_to_leave: false,
             checks: Vec::new(),
             diff: None,
             failures: Vec::new(),

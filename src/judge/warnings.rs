@@ -1,5 +1,6 @@
 //! What a reader should know before trusting the figures.
 
+use super::egress::egress_lines;
 use crate::records::{Arm, CachePolicy, Run, SessionSlowdown, TreeProof};
 
 /// Cached shares of two arms further apart than this are flagged (case I2).
@@ -10,6 +11,7 @@ const BUSY_CPU_SHARE: f64 = 0.7;
 /// Everything worth knowing, in words. `rounds` are the valid ones: together, back to back.
 pub fn warnings(run: &Run, rounds: &[(&Arm, &Arm)], sessions: &[SessionSlowdown]) -> Vec<String> {
     let mut out = Vec::new();
+    out.extend(egress_lines(run));
     out.extend(cold_cache(run));
     out.extend(sent_again_while_open(run));
     if rounds

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AgentId, CheckResult};
+use super::{AgentId, CheckResult, EgressFact};
 use crate::clock::Seconds;
 
 /// One session of one arm.
@@ -81,6 +81,12 @@ pub struct Session {
     pub peak_rss_bytes: Option<u64>,
     /// Processes that outlived the agent and were ended by the rig.
     pub leftovers: Vec<String>,
+    /// What it asked the egress guard for. A program that ignores proxy settings is not seen.
+    #[serde(default)]
+    pub egress: Vec<EgressFact>,
+    /// Whether it tried to reach something beyond this machine that nobody allowed.
+    #[serde(default)]
+    pub tried_to_leave: bool,
     /// Whether the process tree is proven gone; `null` when nothing was started.
     pub tree_end: Option<TreeProof>,
     /// Whether patch and checks were looked at.

@@ -5,7 +5,7 @@ use crate::agent::{Evidence, judge};
 use crate::clock::{Origin, Seconds};
 use crate::judge::{amplification, models_asked, split, traffic, unknown_routes};
 use crate::process::TreeEnd;
-use crate::records::{Attempt, Session, TreeProof};
+use crate::records::{Attempt, EgressOutcome, Session, TreeProof};
 
 /// The record of a session whose process is gone and which is not verified yet.
 pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
@@ -65,6 +65,11 @@ pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
             .flat_map(|p| &p.leftovers)
             .map(|l| l.command.clone())
             .collect(),
+        tried_to_leave: gone
+            .egress
+            .iter()
+            .any(|fact| fact.outcome == EgressOutcome::Refused),
+        egress: gone.egress.clone(),
         tree_end: gone.process.as_ref().map(|p| match p.tree {
             TreeEnd::Gone => TreeProof::Gone,
             TreeEnd::GoneAsFarAsSeen => TreeProof::GoneAsFarAsSeen,

@@ -95,7 +95,7 @@ pub fn plan(
         .zip(&wanted.agents)
         .map(|(task, agent)| (task.clone(), agents[agent].clone()))
         .collect();
-    Plan::new(
+    let mut plan = Plan::new(
         sessions,
         args.rounds.unwrap_or(if simulated { 1 } else { 3 }),
         match args.cache {
@@ -105,5 +105,7 @@ pub fn plan(
         },
         wanted.thresholds,
         args.time_limit,
-    )
+    );
+    plan.allow_egress.clone_from(&args.allow_egress);
+    plan
 }
