@@ -11,6 +11,7 @@
 //! | `upstream` | the server's address, path joining, the key |
 //! | `link` | connections to the server: dial, drive, the one allowed retry |
 //! | `mask` | takes the server's key out of what the server says |
+//! | `slow_head` | the limit on heads that do not come to their end |
 //! | `stamped` | sockets that note when they were last read |
 //! | `headers` | hop-by-hop headers, credentials in and out |
 //! | `request` | what a request body says about itself |
@@ -43,8 +44,16 @@ mod reply;
 mod request;
 mod route;
 mod session;
+mod slow_head;
 mod stamped;
 mod upstream;
+
+/// What must hold for every answer, for the fuzz target: any chunking is read alike. Panics when
+/// it does not hold.
+#[cfg(fuzzing)]
+pub fn fuzz_any_chunking(answer: &[u8], cuts: &[u8]) {
+    observe::fuzz::any_chunking(answer, cuts);
+}
 
 pub use events::{Activity, GatewayEvent, Observer};
 pub use route::settle_roles;

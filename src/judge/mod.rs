@@ -3,6 +3,7 @@
 mod egress;
 mod functional;
 mod round;
+mod routes;
 mod same_work;
 mod split;
 mod summary;
@@ -14,6 +15,7 @@ use crate::records::{Functional, Run, RunState, TimeVerdict, Verdict};
 pub use egress::egress_lines;
 pub use functional::session_failures;
 pub use round::{arm_figures, round_validity};
+pub use routes::{amplification, models_asked, unknown_routes};
 pub use split::split;
 #[cfg(test)]
 pub(crate) use summary::tests;
