@@ -10,8 +10,8 @@
 //! | `exchange` | one request from head to response head: read, check, forward, answer |
 //! | `upstream` | the server's address, path joining, the key |
 //! | `link` | connections to the server: dial, drive, the one allowed retry |
-//! | `slow_head` | the limit on heads that do not come to their end |
 //! | `mask` | takes the server's key out of what the server says |
+//! | `slow_head` | the limit on heads that do not come to their end |
 //! | `stamped` | sockets that note when they were last read |
 //! | `headers` | hop-by-hop headers, credentials in and out |
 //! | `request` | what a request body says about itself |
