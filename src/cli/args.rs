@@ -63,6 +63,8 @@ pub enum Command {
     Pair(Box<PairArgs>),
     /// Serve the simulated LLM server alone
     Sim(SimArgs),
+    /// Stand between everyday agents and a server: count, time and show every request
+    Gateway(GatewayArgs),
     /// List tasks, or prove that their checks tell right from wrong
     Tasks {
         /// What to do
@@ -203,6 +205,30 @@ pub struct SimArgs {
     pub log: Option<PathBuf>,
 }
 
+/// `flashrig gateway`.
+#[derive(Clone, Debug, Args)]
+pub struct GatewayArgs {
+    /// The server's address
+    #[arg(long, value_name = "URL")]
+    pub upstream: String,
+    /// Address to listen on; beyond loopback every client needs a token
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8081")]
+    pub listen: std::net::SocketAddr,
+    /// A client and its token, which it sends as its API key; give it once per client. With none,
+    /// clients are named by their base address: http://ADDRESS:PORT/client/NAME
+    #[arg(long = "client", value_name = "NAME=TOKEN")]
+    pub clients: Vec<String>,
+    /// Environment variable that holds the server's key
+    #[arg(long, value_name = "NAME")]
+    pub key_env: Option<String>,
+    /// Append a JSON line for every request to this file
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// How long requests in flight have to end after the first Ctrl-C
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = crate::config::parse_duration)]
+    pub drain: std::time::Duration,
+}
+
 /// `flashrig tasks`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum TasksCommand {
@@ -247,6 +273,8 @@ pub enum SchemaOf {
     Event,
     /// A line of requests.jsonl
     Request,
+    /// A line of the log of `flashrig gateway`
+    GatewayLog,
     /// tasks/NAME/task.toml
     Task,
     /// tasks/NAME/walkthrough.toml

@@ -8,28 +8,27 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::Method;
 use hyper::body::{Body, Incoming};
-use hyper::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
+use hyper::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use hyper::http::{Request, Response, Version};
 
 use super::body::{GatewayBody, InFlight, Through};
+use super::doors::{Admission, Doors};
 use super::headers::{self, Credentials};
-use super::ledger::{Ledger, Recording};
+use super::ledger::Recording;
 use super::link::{Lease, Link, LinkError, describe};
 use super::observe::Watch;
-use super::reply::{Reason, reply};
+use super::reply::{self, Reason, reply};
 use super::request::{BodyHash, RequestFacts};
 use super::session::Limits;
 use super::stamped::SocketWatch;
-use super::upstream::Secret;
 use super::{nonce, route};
 use crate::clock::Stamp;
 use crate::records::{Dialect, End};
 
-/// What all requests of a session share.
+/// What all requests of a listener share.
 pub(super) struct Shared {
     pub(super) link: Arc<Link>,
-    pub(super) ledger: Arc<Ledger>,
-    pub(super) token: Secret,
+    pub(super) doors: Doors,
     pub(super) limits: Limits,
     pub(super) nonce: Option<String>,
 }
@@ -72,14 +71,28 @@ impl From<LinkError> for Refusal {
 /// row and the connection to the server closes.
 pub(super) async fn serve(
     shared: Arc<Shared>,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
     client: SocketWatch,
 ) -> Response<GatewayBody> {
     let head = client.last_read();
+    if let Some((page, may_read)) = shared.doors.page(request.uri().path(), request.headers()) {
+        return reply::page(request.method(), page, may_read);
+    }
+    let (headers, mut uri) = (request.headers(), request.uri().clone());
+    let entry = shared.doors.enter(&mut uri, headers);
+    *request.uri_mut() = uri;
     let dialect = route::dialect(request.method(), request.uri().path());
     let (method, path) = (request.method().as_str(), request.uri().path());
-    let mut recording = shared.ledger.begin(method, path, dialect, head);
-    match forward(&shared, request, &client, head, &mut recording).await {
+    let mut recording = entry.ledger.begin(method, path, dialect, head);
+    let forwarding = forward(
+        &shared,
+        request,
+        &client,
+        entry.admission,
+        head,
+        &mut recording,
+    );
+    match forwarding.await {
         Ok((response, lease)) => hand_over(&shared, response, lease, client, recording),
         Err(refusal) => {
             let (response, length) = reply(dialect, refusal.reason, &refusal.message);
@@ -104,12 +117,13 @@ async fn forward(
     shared: &Shared,
     request: Request<Incoming>,
     client: &SocketWatch,
+    admission: Admission,
     head: Stamp,
     recording: &mut Recording,
 ) -> Result<(Response<Incoming>, Lease), Refusal> {
     let (mut parts, mut body) = request.into_parts();
     let dialect = recording.attempt.dialect;
-    let credentials = match check_head(shared, &parts.method, &parts.headers) {
+    let credentials = match check_head(&parts.method, admission) {
         Ok(credentials) => credentials,
         Err(refusal) => {
             discard(&mut body, shared.limits.body_bytes, recording).await;
@@ -181,29 +195,31 @@ async fn forward(
 }
 
 /// Whether the request may go to the server, by its head.
-fn check_head(
-    shared: &Shared,
-    method: &Method,
-    headers: &HeaderMap,
-) -> Result<Credentials, Refusal> {
+fn check_head(method: &Method, admission: Admission) -> Result<Credentials, Refusal> {
     if *method == Method::CONNECT {
         return Err(Refusal::rejected(
             Reason::NotAProxy,
             "this is an LLM server's address, not a proxy; set it as base URL instead",
         ));
     }
-    match headers::check(headers, &shared.token) {
+    let credentials = match admission {
+        Admission::By(credentials) => credentials,
+        Admission::WrongName(words) => {
+            return Err(Refusal::rejected(Reason::Unauthorized, words));
+        }
+    };
+    match credentials {
         Credentials::Valid => Ok(Credentials::Valid),
         // Some agents try the address out before they send any credentials. That reaches the
         // server without its key, and a HEAD answer carries nothing.
         Credentials::Absent if *method == Method::HEAD => Ok(Credentials::Absent),
         Credentials::Absent => Err(Refusal::rejected(
             Reason::Unauthorized,
-            "no token; send this session's token as `authorization: Bearer` or `x-api-key`",
+            "no token; send this gateway's token as `authorization: Bearer` or `x-api-key`",
         )),
         Credentials::Wrong => Err(Refusal::rejected(
             Reason::Unauthorized,
-            "wrong token; send this session's token as `authorization: Bearer` or `x-api-key`",
+            "wrong token; send this gateway's token as `authorization: Bearer` or `x-api-key`",
         )),
     }
 }

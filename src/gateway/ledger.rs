@@ -2,7 +2,7 @@
 //! written when its [`Recording`] is finished, and also when it is merely dropped.
 
 use bytes::Bytes;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,9 +15,22 @@ use super::route;
 use crate::clock::{Origin, Seconds, Stamp};
 use crate::records::{Attempt, AttemptError, Clocks, Dialect, End};
 
+/// The most bodies that are remembered where rows are not kept.
+const BODIES_REMEMBERED: usize = 4096;
+
+/// What a ledger keeps for its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// Every row.
+    Rows,
+    /// Nothing but the latest bodies' hashes: a standing listener would fill the memory.
+    Nothing,
+}
+
 /// Rows, activity and listener of one session.
 pub(super) struct Ledger {
     origin: Origin,
+    keep: Keep,
     observer: Box<dyn Observer>,
     activity: watch::Sender<Activity>,
     closing: AtomicBool,
@@ -29,11 +42,41 @@ struct Rows {
     last_number: u32,
     /// The first attempt with each body.
     bodies: HashMap<String, u32>,
+    /// Their hashes in order, where only the latest are remembered.
+    latest: VecDeque<String>,
     done: Vec<Attempt>,
+}
+
+impl Rows {
+    /// The number of the first attempt with this body, as far as it is remembered.
+    fn first_with(&mut self, hash: &str, number: u32, keep: Keep) -> u32 {
+        if let Some(first) = self.bodies.get(hash) {
+            return *first;
+        }
+        self.bodies.insert(hash.to_owned(), number);
+        if keep == Keep::Nothing {
+            self.latest.push_back(hash.to_owned());
+            if self.latest.len() > BODIES_REMEMBERED
+                && let Some(oldest) = self.latest.pop_front()
+            {
+                self.bodies.remove(&oldest);
+            }
+        }
+        number
+    }
 }
 
 impl Ledger {
     pub(super) fn new(origin: Origin, observer: Box<dyn Observer>) -> Arc<Self> {
+        Self::with(origin, Keep::Rows, |_| observer)
+    }
+
+    /// A ledger whose observer can follow its activity.
+    pub(super) fn with(
+        origin: Origin,
+        keep: Keep,
+        observer: impl FnOnce(watch::Receiver<Activity>) -> Box<dyn Observer>,
+    ) -> Arc<Self> {
         let activity = Activity {
             in_flight: 0,
             attempts: 0,
@@ -42,10 +85,12 @@ impl Ledger {
             first_request: None,
             first_generation: None,
         };
+        let activity = watch::Sender::new(activity);
         Arc::new(Self {
             origin,
-            observer,
-            activity: watch::Sender::new(activity),
+            keep,
+            observer: observer(activity.subscribe()),
+            activity,
             closing: AtomicBool::new(false),
             rows: Mutex::default(),
         })
@@ -168,12 +213,8 @@ impl Recording {
         attempt.messages = facts.messages;
         attempt.max_tokens = facts.max_tokens;
         if let Some(hash) = &hash {
-            let first = *self
-                .ledger
-                .rows()
-                .bodies
-                .entry(hash.clone())
-                .or_insert(attempt.number);
+            let keep = self.ledger.keep;
+            let first = self.ledger.rows().first_with(hash, attempt.number, keep);
             attempt.repeats = (first != attempt.number).then_some(first);
         }
         attempt.body_hash = hash;
@@ -253,7 +294,9 @@ impl Recording {
             });
         }
         let attempt = self.attempt.clone();
-        self.ledger.rows().done.push(attempt.clone());
+        if self.ledger.keep == Keep::Rows {
+            self.ledger.rows().done.push(attempt.clone());
+        }
         // Before the count goes down, so that who sees nothing in flight has heard of every end.
         self.ledger
             .observer

@@ -2,12 +2,13 @@
 //! show the words instead of failing to read them.
 
 use bytes::Bytes;
-use hyper::StatusCode;
-use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::http::Response;
+use hyper::{Method, StatusCode};
 use serde_json::json;
 
 use super::body::GatewayBody;
+use super::doors::Page;
 use crate::records::{AttemptError, Dialect};
 
 /// Why the gateway answers in the server's place.
@@ -81,6 +82,37 @@ impl Reason {
             field: None,
         }
     }
+}
+
+/// One of the gateway's own pages, to those who may read it.
+pub(super) fn page(method: &Method, page: Page, may_read: bool) -> Response<GatewayBody> {
+    let own = |status, content_type, text: String| {
+        let mut response = Response::new(GatewayBody::own(Bytes::from(text)));
+        *response.status_mut() = status;
+        response
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        response
+    };
+    const PLAIN: &str = "text/plain; charset=utf-8";
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        let words = "this page is the gateway's own; read it with GET\n".to_owned();
+        let mut response = own(StatusCode::METHOD_NOT_ALLOWED, PLAIN, words);
+        let headers = response.headers_mut();
+        headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        // A body that may have come along is not read.
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        return response;
+    }
+    if !may_read {
+        let words = "send a client's token as `authorization: Bearer`\n".to_owned();
+        let mut response = own(StatusCode::UNAUTHORIZED, PLAIN, words);
+        response
+            .headers_mut()
+            .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        return response;
+    }
+    own(StatusCode::OK, page.content_type, page.text)
 }
 
 /// The answer and its body's length in bytes.

@@ -1,4 +1,5 @@
-//! A session's listener: its own port on loopback, its own token, its own rows.
+//! Listeners: a session's own, on a free port of loopback with a token and rows of its own; and a
+//! standing one for many clients.
 
 use std::convert::Infallible;
 use std::io;
@@ -12,6 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
+use super::doors::{ClientName, Clientele, Clients, Doors};
 use super::events::{Activity, Observer};
 use super::exchange::{self, Shared};
 use super::ledger::Ledger;
@@ -111,13 +113,15 @@ impl Session {
         let activity = ledger.activity();
         let shared = Shared {
             link: Link::new(upstream),
-            ledger: Arc::clone(&ledger),
-            token,
+            doors: Doors::One {
+                token,
+                ledger: Arc::clone(&ledger),
+            },
             limits,
             nonce,
         };
         let (stop, stopped) = oneshot::channel();
-        let listening = tokio::spawn(listen(listener, Arc::new(shared), label, stopped));
+        let listening = tokio::spawn(listen(listener, Arc::new(shared), label, stopped, None));
         Ok(GatewaySession {
             addr,
             ledger,
@@ -125,6 +129,84 @@ impl Session {
             stop,
             listening: Listening(listening),
         })
+    }
+}
+
+/// What a standing listener needs.
+pub struct StandingConfig {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// Clients and their tokens. With none, everybody who reaches the address may come in.
+    pub tokens: Vec<(ClientName, Secret)>,
+    /// Where requests go.
+    pub upstream: Upstream,
+    /// Bounds.
+    pub limits: Limits,
+    /// What stored instants count from.
+    pub origin: Origin,
+}
+
+/// A listener for many clients. Dropping it stops it.
+pub struct Standing {
+    addr: SocketAddr,
+    shared: Arc<Shared>,
+    drain: watch::Sender<bool>,
+    stop: oneshot::Sender<()>,
+    listening: Listening,
+}
+
+impl Standing {
+    /// Listens. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub async fn open(config: StandingConfig, clientele: Arc<dyn Clientele>) -> io::Result<Self> {
+        let listener = TcpListener::bind(config.listen).await?;
+        let addr = listener.local_addr()?;
+        let shared = Arc::new(Shared {
+            link: Link::new(config.upstream),
+            doors: Doors::Many(Clients::new(config.tokens, clientele, config.origin)),
+            limits: config.limits,
+            nonce: None,
+        });
+        let (stop, stopped) = oneshot::channel();
+        let (drain, draining) = watch::channel(false);
+        let listening = listen(
+            listener,
+            Arc::clone(&shared),
+            "gateway".to_owned(),
+            stopped,
+            Some(draining),
+        );
+        Ok(Self {
+            addr,
+            shared,
+            drain,
+            stop,
+            listening: Listening(tokio::spawn(listening)),
+        })
+    }
+
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Takes no new connection and no new request, and waits until those in flight have ended.
+    /// May be dropped before that; [`Standing::close`] then cuts off what is left.
+    pub async fn drain(&mut self) {
+        self.drain.send_replace(true);
+        // An error means that the listening task is over already.
+        let _ = (&mut self.listening.0).await;
+    }
+
+    /// Stops listening and cuts off what is in flight.
+    pub async fn close(mut self) {
+        self.shared.doors.start_closing();
+        let _ = self.stop.send(());
+        if !self.listening.0.is_finished() {
+            let _ = (&mut self.listening.0).await;
+        }
     }
 }
 
@@ -184,23 +266,46 @@ impl Drop for Listening {
     }
 }
 
-/// Accepts until told to stop; when this ends, no connection is left.
+/// Whether a listener is draining; those of sessions never do.
+type Draining = Option<watch::Receiver<bool>>;
+
+/// Waits until a listener is to drain.
+async fn begins(draining: &mut Draining) {
+    if let Some(draining) = draining
+        && draining.wait_for(|drain| *drain).await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
+/// Accepts until told to drain or to stop; when this ends, no connection is left.
 async fn listen(
     listener: TcpListener,
     shared: Arc<Shared>,
     label: String,
     mut stopped: oneshot::Receiver<()>,
+    mut draining: Draining,
 ) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             _ = &mut stopped => break,
+            () = begins(&mut draining) => {
+                drop(listener);
+                tokio::select! {
+                    _ = &mut stopped => connections.shutdown().await,
+                    () = async { while connections.join_next().await.is_some() {} } => {}
+                }
+                return;
+            }
             Some(ended) = connections.join_next() => if let Err(error) = ended {
                 tracing::error!(session = label, %error, "a connection's task failed");
             },
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(connection(stream, Arc::clone(&shared)));
+                    let serving = connection(stream, Arc::clone(&shared), draining.clone());
+                    connections.spawn(serving);
                 }
                 Err(error) => {
                     tracing::warn!(session = label, %error, "cannot accept a connection");
@@ -214,29 +319,41 @@ async fn listen(
     connections.shutdown().await;
 }
 
-async fn connection(stream: TcpStream, shared: Arc<Shared>) {
+async fn connection(stream: TcpStream, shared: Arc<Shared>, mut draining: Draining) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
     let (stream, socket) = StampedStream::new(stream);
-    let ledger = Arc::clone(&shared.ledger);
+    let for_unread = Arc::clone(&shared);
     let reads = socket.clone();
     let head_bytes = shared.limits.head_bytes;
     let service = service_fn(move |request| {
         let serving = exchange::serve(Arc::clone(&shared), request, socket.clone());
         async move { Ok::<_, Infallible>(serving.await) }
     });
-    let served = http1::Builder::new()
+    let connection = http1::Builder::new()
         .preserve_header_case(true)
         .auto_date_header(false)
         .max_headers(256)
         .max_header_size(head_bytes)
-        .serve_connection(stream, service)
-        .await;
+        .serve_connection(stream, service);
+    let served = if draining.is_none() {
+        connection.await
+    } else {
+        let mut connection = std::pin::pin!(connection);
+        tokio::select! {
+            served = connection.as_mut() => served,
+            () = begins(&mut draining) => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        }
+    };
     // hyper answers what it cannot read by itself; the row is written here.
     if let Err(error) = served
         && error.is_parse()
     {
+        let ledger = for_unread.doors.unread();
         let mut recording = ledger.begin("", "", Dialect::Other, reads.last_read());
         recording.attempt.status = Some(if error.is_parse_too_large() { 431 } else { 400 });
         recording.attempt.error = Some(Reason::BadRequest.error(&describe(&error)));

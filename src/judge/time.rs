@@ -245,6 +245,7 @@ pub(crate) mod tests {
             start_skew_s: None,
             cached_share: None,
             cpu_share: None,
+            rig_lag_ms: None,
             sessions,
         }
     }

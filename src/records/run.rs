@@ -209,6 +209,17 @@ impl ArmKind {
     }
 }
 
+/// How late the rig's own event loop was, in milliseconds: what it may have added to any instant.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RigLag {
+    /// Half of the time it was no later.
+    pub p50: f64,
+    /// 99% of the time it was no later.
+    pub p99: f64,
+    /// It was never later.
+    pub max: f64,
+}
+
 /// One arm of one round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Arm {
@@ -229,6 +240,8 @@ pub struct Arm {
     pub cached_share: Option<f64>,
     /// Share of the machine's processors that the sessions' process trees used, 0 to 1.
     pub cpu_share: Option<f64>,
+    /// How late the rig's own event loop was while the sessions ran; `null` when not measured.
+    pub rig_lag_ms: Option<RigLag>,
     /// Sessions, in the order of the plan.
     pub sessions: Vec<Session>,
 }

@@ -14,7 +14,7 @@ use crate::clock::Seconds;
 use crate::config::in_words;
 use crate::judge::arm_figures;
 use crate::plan::SessionPlan;
-use crate::records::{Arm, ArmKind, Session, Status, What};
+use crate::records::{Arm, ArmKind, RigLag, Session, Status, What};
 use crate::server::wait_idle;
 
 /// For requests that clients left behind.
@@ -27,10 +27,16 @@ type Ended = (Gone, Session);
 pub async fn run(context: &Context, round: u32, kind: ArmKind) -> anyhow::Result<Arm> {
     context.bus.fact(What::ArmStarted { round, arm: kind })?;
     let source_before = context.source_fingerprints()?;
+    context.lag.take();
     let (gone, idle_wait): (Vec<Ended>, _) = match kind {
         ArmKind::Together => together(context, round).await?,
         ArmKind::BackToBack => back_to_back(context, round).await?,
     };
+    let lag = context.lag.take().map(|lag| RigLag {
+        p50: lag.p50_ms,
+        p99: lag.p99_ms,
+        max: lag.max_ms,
+    });
     let mut verified = Vec::with_capacity(gone.len());
     for (one, mut session) in gone {
         if let Some(words) = context.escaped(one.plan.index, &source_before)? {
@@ -58,6 +64,7 @@ pub async fn run(context: &Context, round: u32, kind: ArmKind) -> anyhow::Result
         start_skew_s: None,
         cached_share: None,
         cpu_share: None,
+        rig_lag_ms: lag,
         sessions: verified,
     };
     arm_figures(&mut arm, context.cores);

@@ -12,6 +12,7 @@ use super::stop::Stop;
 use crate::agent::Places;
 use crate::clock::Seconds;
 use crate::config::in_words;
+use crate::gateway::LagMeter;
 use crate::judge::{round_validity, verdict};
 use crate::plan::{Plan, arm_order};
 use crate::process::Sandbox;
@@ -52,6 +53,8 @@ pub struct Context {
     pub keep: bool,
     /// Processors.
     pub cores: Option<u32>,
+    /// Measures how late the rig's own event loop is.
+    pub lag: LagMeter,
 }
 
 /// How a run ended.

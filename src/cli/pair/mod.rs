@@ -14,6 +14,7 @@ use crate::cli::exit::{Exit, Failure, OrFail};
 use crate::cli::setting::{Setting, sandbox};
 use crate::cli::{progress, signals};
 use crate::clock::{Origin, Seconds};
+use crate::gateway::LagMeter;
 use crate::judge::answer;
 use crate::plan::Plan;
 use crate::records::{RUN_SCHEMA, Rig, Run, RunState, Spec};
@@ -161,6 +162,7 @@ async fn prepare(
         bodies: (!args.no_bodies).then(Bodies::start),
         keep: args.keep,
         cores,
+        lag: LagMeter::start(|_| ()),
     };
     Ok((context, record))
 }
