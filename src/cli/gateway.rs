@@ -57,7 +57,8 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
         if let Some(board) = lagging.upgrade() {
             board.lag(seconds);
         }
-    });
+    })
+    .or_rig()?;
     let address = standing.addr();
     console.result(&format!(
         "gateway on http://{address}, to {}; metrics on http://{address}{METRICS_PATH}; Ctrl-C drains \
@@ -199,7 +200,7 @@ async fn show(
 
 fn draw(lines: &MultiProgress, shown: &mut Vec<ProgressBar>, board: &Board) {
     // Room for the terminal's own `^C`, which would otherwise wrap and shift the lines.
-    let width = usize::from(console::Term::stderr().size().1).saturating_sub(8);
+    let width = usize::from(console::Term::stderr().size().1).saturating_sub(3);
     for (index, text) in table(&board.snapshot()).iter().enumerate() {
         if index == shown.len() {
             let style = ProgressStyle::with_template("{msg}")

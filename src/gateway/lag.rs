@@ -1,27 +1,28 @@
 //! How late the gateway's own event loop is: what the instrument adds to every instant it takes.
 //!
-//! A task sleeps on and on and notes how much later than asked it woke. The timer itself is only
-//! good to a millisecond, by an amount that stays the same for a meter that wakes in step; the
-//! least lateness seen is therefore the timer's, and taken off.
+//! A thread puts an instant into a local socket again and again, and a task of the runtime reads it
+//! there, as every byte of a request or an answer is read. The time between is the lag. A timer
+//! within the runtime would not do: those are only good to a millisecond or two.
 
+use std::io::{self, Write as _};
+use std::os::unix::net::UnixStream as Writing;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::io::AsyncReadExt as _;
+use tokio::net::UnixStream as Reading;
 use tokio::task::JoinHandle;
-use tokio::time::{MissedTickBehavior, interval};
 
 use crate::clock::Stamp;
 
 /// How often the loop is tried.
 const PERIOD: Duration = Duration::from_millis(10);
-/// The first wakes only tell what the timer's own part is.
-const SETTLING: u32 = 20;
 /// Bucket `n` ends at this many microseconds times [`GROWTH`] to the power `n`.
-const FIRST_BUCKET_US: f64 = 10.0;
+const FIRST_BUCKET_US: f64 = 1.0;
 /// Percentiles are good to a tenth.
 const GROWTH: f64 = 1.1;
 /// The last one ends beyond a minute.
-const BUCKETS: usize = 170;
+const BUCKETS: usize = 190;
 
 /// How late the event loop was over some time, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,55 +39,54 @@ pub struct Lateness {
 #[derive(Debug)]
 pub struct LagMeter {
     seen: Arc<Mutex<Seen>>,
-    trying: JoinHandle<()>,
+    reading: JoinHandle<()>,
 }
 
 impl LagMeter {
-    /// Starts measuring. `tell` hears of each wake's lateness, in seconds.
-    pub fn start(tell: impl Fn(f64) + Send + 'static) -> Self {
+    /// Starts measuring. `tell` hears of each reading's lateness, in seconds.
+    ///
+    /// # Errors
+    /// The system gives no socket or no thread.
+    pub fn start(tell: impl Fn(f64) + Send + 'static) -> io::Result<Self> {
+        let (writing, reading) = Writing::pair()?;
+        reading.set_nonblocking(true)?;
+        let mut reading = Reading::from_std(reading)?;
+        std::thread::Builder::new()
+            .name("lag".to_owned())
+            .spawn(move || write_stamps(writing))?;
         let seen = Arc::new(Mutex::new(Seen::default()));
         let noting = Arc::clone(&seen);
-        let trying = tokio::spawn(async move {
-            let mut least = Duration::MAX;
-            let mut wakes = 0;
-            let mut ticks = interval(PERIOD);
-            // Keeps in step with the first tick, so that the timer's part stays the same.
-            ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-            loop {
-                let due = ticks.tick().await;
-                let late = due.elapsed();
-                least = least.min(late);
-                if wakes < SETTLING {
-                    wakes += 1;
-                    continue;
-                }
-                let late = late.saturating_sub(least);
+        let reading = tokio::spawn(async move {
+            while let Ok(stamp) = reading.read_u64().await {
+                let late = Stamp::now().since(Stamp(stamp));
                 lock(&noting).note(late);
                 tell(late.as_secs_f64());
             }
         });
-        Self { seen, trying }
+        Ok(Self { seen, reading })
     }
 
     /// The lag since the last call; `None` when nothing was measured since.
-    ///
-    /// A loop that stands still cannot say so itself, so a wake that is overdue counts.
     pub fn take(&self) -> Option<Lateness> {
-        let mut seen = lock(&self.seen);
-        let since = seen.last.map(|last| Stamp::now().since(last));
-        let afresh = Seen {
-            last: seen.last,
-            ..Seen::default()
-        };
-        let taken = std::mem::replace(&mut *seen, afresh);
-        drop(seen);
-        taken.summary(since.and_then(|since| since.checked_sub(PERIOD * 2)))
+        std::mem::take(&mut *lock(&self.seen)).summary()
     }
 }
 
 impl Drop for LagMeter {
     fn drop(&mut self) {
-        self.trying.abort();
+        // Its socket closes, which ends the thread.
+        self.reading.abort();
+    }
+}
+
+/// A loop that stands still finds the instants of that time when it goes on, so every part of the
+/// time counts alike.
+fn write_stamps(mut to: Writing) {
+    loop {
+        std::thread::sleep(PERIOD);
+        if to.write_all(&Stamp::now().0.to_be_bytes()).is_err() {
+            return;
+        }
     }
 }
 
@@ -98,7 +98,6 @@ fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
 struct Seen {
     counts: [u32; BUCKETS],
     max: Duration,
-    last: Option<Stamp>,
 }
 
 impl Default for Seen {
@@ -106,7 +105,6 @@ impl Default for Seen {
         Self {
             counts: [0; BUCKETS],
             max: Duration::ZERO,
-            last: None,
         }
     }
 }
@@ -124,16 +122,14 @@ impl Seen {
             *count = count.saturating_add(1);
         }
         self.max = self.max.max(late);
-        self.last = Some(Stamp::now());
     }
 
-    fn summary(&self, overdue: Option<Duration>) -> Option<Lateness> {
+    fn summary(&self) -> Option<Lateness> {
         let all: u64 = self.counts.iter().map(|n| u64::from(*n)).sum();
-        if all == 0 && overdue.is_none() {
+        if all == 0 {
             return None;
         }
-        let max = self.max.max(overdue.unwrap_or_default());
-        let max_ms = max.as_secs_f64() * 1e3;
+        let max_ms = self.max.as_secs_f64() * 1e3;
         let at = |share: f64| {
             let mut below = 0;
             for (index, count) in (0i32..).zip(self.counts) {
@@ -162,7 +158,7 @@ mod tests {
         for ms in 1..=1000 {
             seen.note(Duration::from_millis(ms));
         }
-        let lag = seen.summary(None).unwrap();
+        let lag = seen.summary().unwrap();
         assert!((500.0..=550.0).contains(&lag.p50_ms), "{lag:?}");
         assert!((990.0..=1000.0).contains(&lag.p99_ms), "{lag:?}");
         assert_eq!(lag.max_ms, 1000.0);
@@ -170,9 +166,7 @@ mod tests {
 
     #[test]
     fn nothing_measured_is_unknown_and_never_zero() {
-        assert_eq!(Seen::default().summary(None), None);
-        let stuck = Seen::default().summary(Some(Duration::from_secs(2)));
-        assert_eq!(stuck.map(|lag| lag.max_ms), Some(2000.0));
+        assert_eq!(Seen::default().summary(), None);
     }
 
     /// Waits for `wanted` in what the meter tells.
@@ -190,7 +184,8 @@ mod tests {
         let (tell, mut heard) = tokio::sync::mpsc::unbounded_channel();
         let meter = LagMeter::start(move |late| {
             let _ = tell.send(late);
-        });
+        })
+        .unwrap();
         told(&mut heard, |_| true).await;
         // This test's runtime has one thread, so this stops the loop.
         std::thread::sleep(Duration::from_millis(200));

@@ -4,23 +4,15 @@ use super::board::{ClientSnapshot, Heard, Snapshot};
 use super::tally::{is_refusal, word};
 use crate::records::{End, Role};
 
-const HEAD: [&str; 10] = [
-    "client",
-    "in flight",
-    "waiting",
-    "TTFT last",
-    "median",
-    "tok/s",
-    "requests",
-    "refused",
-    "cached",
-    "tokens out",
+const HEAD: [&str; 9] = [
+    "client", "active", "waiting", "TTFT", "median", "tok/s", "requests", "refused", "cached",
 ];
 
-/// The table's lines: a head, and one for each client.
+/// The table's lines: a head, and one for each client. `active` are requests in flight, `waiting`
+/// those of them without a generated token yet, `TTFT` is the latest answer's and its median.
 pub fn table(snapshot: &Snapshot) -> Vec<String> {
     let head = HEAD.map(str::to_owned);
-    let rows: Vec<[String; 10]> = std::iter::once(head)
+    let rows: Vec<[String; 9]> = std::iter::once(head)
         .chain(snapshot.clients.iter().map(row))
         .collect();
     let widths: Vec<usize> = (0..HEAD.len())
@@ -39,7 +31,7 @@ pub fn table(snapshot: &Snapshot) -> Vec<String> {
         .collect()
 }
 
-fn row(client: &ClientSnapshot) -> [String; 10] {
+fn row(client: &ClientSnapshot) -> [String; 9] {
     let figures = &client.figures;
     [
         client.name.to_string(),
@@ -53,7 +45,6 @@ fn row(client: &ClientSnapshot) -> [String; 10] {
         or_dash(figures.cached_share(), |share| {
             format!("{:.0}%", share * 100.0)
         }),
-        or_dash(figures.output_tokens, |tokens| tokens.to_string()),
     ]
 }
 
@@ -138,9 +129,9 @@ mod tests {
         assert_eq!(
             table(&snapshot),
             [
-                "client            in flight  waiting  TTFT last  median  tok/s  requests  refused  cached  tokens out",
-                "anna                      2        1     1.00 s  1.00 s   10.0         1        0     40%          21",
-                "bert-with-a-name          0        1          –       –      –         0        0       –           –",
+                "client            active  waiting    TTFT  median  tok/s  requests  refused  cached",
+                "anna                   2        1  1.00 s  1.00 s   10.0         1        0     40%",
+                "bert-with-a-name       0        1       –       –      –         0        0       –",
             ]
         );
     }

@@ -162,7 +162,7 @@ async fn prepare(
         bodies: (!args.no_bodies).then(Bodies::start),
         keep: args.keep,
         cores,
-        lag: LagMeter::start(|_| ()),
+        lag: LagMeter::start(|_| ()).or_rig()?,
     };
     Ok((context, record))
 }
