@@ -16,14 +16,15 @@
 //! | `route` | dialect and role, by path and structure |
 //! | `json` | byte ranges inside JSON text, so that bodies can be read and spliced unparsed |
 //! | `nonce` | the cold-cache line at the start of the prompt |
+//! | `gate` | how many requests of all sessions are in the server at once, and who is next |
+//! | `prompt` | the longest prompt that is let through, estimated |
 //! | `body` | the response body on its way to the client; knows how it ended, also when dropped |
 //! | `observe` | what a response says: SSE, the dialects, errors |
 //! | `ledger` | the rows; every attempt that began has one |
 //! | `reply` | the gateway's own answers, in the client's dialect |
 //! | `events` | what listeners are told while it runs |
 //!
-//! Later tenants have their places: a gate goes between reading and forwarding in `exchange`
-//! (where `permit_s` is taken), bodies are kept from `exchange` and `body`, and threads and
+//! Later tenants have their places: bodies are kept from `exchange` and `body`, and threads and
 //! prefixes are worked out from the rows of `ledger`.
 //!
 //! [`Attempt`]: crate::records::Attempt
@@ -31,12 +32,14 @@
 mod body;
 mod events;
 mod exchange;
+mod gate;
 mod headers;
 mod json;
 mod ledger;
 mod link;
 mod nonce;
 mod observe;
+mod prompt;
 mod reply;
 mod request;
 mod route;
@@ -45,6 +48,7 @@ mod stamped;
 mod upstream;
 
 pub use events::{Activity, GatewayEvent, Observer};
+pub use gate::{Gate, GateClient, MAX_OVERTAKEN, Permit, Turn};
 pub use route::settle_roles;
 pub use session::{GatewaySession, Limits, ListenConfig, OpenError, Session};
 pub use upstream::{KeyStyle, Secret, Upstream, UpstreamError};

@@ -14,8 +14,10 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::events::{Activity, Observer};
 use super::exchange::{self, Shared};
+use super::gate::Gate;
 use super::ledger::Ledger;
 use super::link::{Link, describe};
+use super::prompt::PromptCap;
 use super::reply::Reason;
 use super::stamped::StampedStream;
 use super::upstream::{Secret, Upstream};
@@ -32,6 +34,9 @@ pub struct Limits {
     /// How long the server may be silent: while connecting, before the response head, and between
     /// two reads of the body. `None`, the default, is no limit, and there is no other.
     pub time_limit: Option<Duration>,
+    /// The longest prompt, in tokens as estimated from the request's bytes; longer ones are
+    /// answered 400 in the client's dialect. `None`, the default, is no limit.
+    pub prompt_tokens: Option<u64>,
 }
 
 impl Default for Limits {
@@ -40,6 +45,7 @@ impl Default for Limits {
             body_bytes: 64 * 1024 * 1024,
             head_bytes: 64 * 1024,
             time_limit: None,
+            prompt_tokens: None,
         }
     }
 }
@@ -57,6 +63,8 @@ pub struct ListenConfig {
     pub limits: Limits,
     /// When given, a line with it is put at the very start of every prompt.
     pub nonce: Option<String>,
+    /// When given, generation requests pass through it, beside those of other sessions.
+    pub gate: Option<Arc<Gate>>,
     /// What stored instants count from.
     pub origin: Origin,
 }
@@ -96,6 +104,7 @@ impl Session {
             upstream,
             limits,
             nonce,
+            gate,
             origin,
         } = config;
         if token.expose().is_empty() {
@@ -113,8 +122,10 @@ impl Session {
             link: Link::new(upstream),
             ledger: Arc::clone(&ledger),
             token,
+            prompt_cap: limits.prompt_tokens.map(PromptCap::new).map(Arc::new),
             limits,
             nonce,
+            gate: gate.map(|gate| gate.client()),
         };
         let (stop, stopped) = oneshot::channel();
         let listening = tokio::spawn(listen(listener, Arc::new(shared), label, stopped));
