@@ -4,10 +4,10 @@
 //! can. So the length is an estimate: the request's bytes over the bytes per token that this
 //! session's answered requests have shown, by the server's own usage; before the first, four.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes of request per token of prompt, before the server has told any.
-const BYTES_PER_TOKEN: f64 = 4.0;
+const BYTES_PER_TOKEN: u64 = 4;
 
 /// A session's limit and what it has learnt.
 #[derive(Debug)]
@@ -16,16 +16,12 @@ pub(super) struct PromptCap {
     seen: Mutex<Seen>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    bytes: f64,
-    tokens: f64,
+    bytes: u64,
+    tokens: u64,
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "bytes and tokens of prompts are far below 2^53"
-)]
 impl PromptCap {
     pub(super) fn new(limit: u64) -> Self {
         Self {
@@ -34,11 +30,17 @@ impl PromptCap {
         }
     }
 
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Learns from an answered request. Larger prompts weigh more.
     pub(super) fn learn(&self, bytes: u64, tokens: u64) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.bytes += bytes as f64;
-        seen.tokens += tokens as f64;
+        if bytes > 0 && tokens > 0 {
+            let mut seen = self.seen();
+            seen.bytes = seen.bytes.saturating_add(bytes);
+            seen.tokens = seen.tokens.saturating_add(tokens);
+        }
     }
 
     /// The estimated tokens and the limit, when a request of `bytes` is above it.
@@ -48,19 +50,13 @@ impl PromptCap {
     }
 
     fn estimate(&self, bytes: u64) -> u64 {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let per_token = if seen.tokens > 0.0 && seen.bytes > 0.0 {
-            seen.bytes / seen.tokens
-        } else {
-            BYTES_PER_TOKEN
+        let seen = *self.seen();
+        let (per_bytes, per_tokens) = match seen.bytes {
+            0 => (BYTES_PER_TOKEN, 1),
+            known => (known, seen.tokens),
         };
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a quotient of positive figures; a float beyond u64 saturates"
-        )]
-        let tokens = (bytes as f64 / per_token).ceil() as u64;
-        tokens
+        let tokens = u128::from(bytes) * u128::from(per_tokens);
+        u64::try_from(tokens.div_ceil(u128::from(per_bytes))).unwrap_or(u64::MAX)
     }
 }
 

@@ -118,11 +118,6 @@ pub fn plan(
 
 /// `--gated` alone lets in one request at a time; `--gate N` says how many, and needs no `--gated`.
 fn gate(args: &PairArgs) -> Result<Option<GateSpec>, Failure> {
-    if args.max_prompt == Some(0) {
-        return Err(usage(
-            "--max-prompt 0 refuses every prompt; give it a number of tokens, e.g. 32k",
-        ));
-    }
     let order = match args.gate_order {
         None | Some(GateOrderArg::Fifo) => GateOrder::Fifo,
         Some(GateOrderArg::SideFirst) => GateOrder::SideFirst,
