@@ -15,13 +15,14 @@ mod prometheus;
 #[path = "support/upstream.rs"]
 mod upstream;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use flashrig::clock::Origin;
 use flashrig::gateway::{
-    ClientName, KeyStyle, Limits, Secret, Standing, StandingConfig, Upstream as Target,
+    ClientName, Gate, KeyStyle, Limits, Secret, Standing, StandingConfig, Upstream as Target,
 };
-use flashrig::records::{End, Role};
+use flashrig::records::{End, GateOrder, Role};
 use flashrig::standing::{Board, Heard, LogLine};
 use prometheus::Metrics;
 use tokio::sync::mpsc;
@@ -42,6 +43,10 @@ struct Rig {
 
 impl Rig {
     async fn new(tokens: &[(&str, &str)]) -> Self {
+        Self::gated(tokens, None).await
+    }
+
+    async fn gated(tokens: &[(&str, &str)], gate: Option<Arc<Gate>>) -> Self {
         let server = Upstream::bind().await;
         let key = Some(Secret::new("server-key"));
         let (board, heard) = Board::new(None);
@@ -53,6 +58,7 @@ impl Rig {
                 .collect(),
             upstream: Target::new(&server.url(), key, KeyStyle::ByDialect).unwrap(),
             limits: Limits::default(),
+            gate,
             origin: Origin::now(),
         };
         let standing = Standing::open(config, board.clone()).await.unwrap();
@@ -237,6 +243,46 @@ async fn metrics_are_well_formed_and_hold_what_happened() {
         after.get("flashrig_ttft_seconds_bucket", &longest),
         Some(1.0)
     );
+}
+
+#[tokio::test]
+async fn one_gate_holds_all_clients_and_lets_a_side_request_of_another_client_go_first() {
+    let gate = Gate::new(NonZeroU32::MIN, GateOrder::SideFirst);
+    let mut rig = Rig::gated(&[], Some(Arc::clone(&gate))).await;
+    let in_line = async |wanted| {
+        let reached = async {
+            while gate.counts() != (1, wanted) {
+                tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+            }
+        };
+        soon(reached).await;
+    };
+    let _first = rig.post("/client/anna/v1/chat/completions", None).await;
+    let (mut serving, _) = rig.server.request().await;
+    let _second = rig.post("/client/anna/v1/chat/completions", None).await;
+    in_line(1).await;
+    let side = r#"{"model":"m","messages":[{"role":"user","content":"title"}]}"#;
+    let mut third = rig.client().await;
+    let path = "/client/bert/v1/chat/completions";
+    third.send(request("POST", path, None, side)).await;
+    in_line(2).await;
+    let metrics = rig.metrics().await;
+    let waiting = |client| metrics.get("flashrig_waiting", &[("client", client)]);
+    assert_eq!((waiting("anna"), waiting("bert")), (Some(2.0), Some(1.0)));
+
+    serving.answer("200 OK", "{}").await;
+    let (mut serving, asked) = rig.server.request().await;
+    assert_eq!(asked.body, side.as_bytes());
+    serving.answer("200 OK", "{}").await;
+    let (mut serving, asked) = rig.server.request().await;
+    assert_eq!(asked.body, CHAT_BODY.as_bytes());
+    serving.answer("200 OK", "{}").await;
+    for client in ["anna", "bert", "anna"] {
+        assert_eq!(&*rig.heard().await.client, client);
+    }
+    let after = rig.metrics().await;
+    let waits = after.get("flashrig_gate_wait_seconds_sum", &[("client", "bert")]);
+    assert!(waits.unwrap() > 0.0);
 }
 
 #[tokio::test]

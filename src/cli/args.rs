@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::records::GateOrder;
+
 /// Measures what real coding agents cost each other on one LLM server.
 #[derive(Debug, Parser)]
 #[command(
@@ -120,6 +122,19 @@ pub struct PairArgs {
     /// What is done about the server's prompt cache
     #[arg(long, value_enum, default_value_t = Cache::Cold)]
     pub cache: Cache,
+    /// Add a third arm: together, with at most one request in the server at a time
+    #[arg(long, help_heading = "Gate")]
+    pub gated: bool,
+    /// Add a third arm: together, with at most N requests of all sessions in the server at a time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Gate")]
+    pub gate: Option<u32>,
+    /// Which waiting request the gate lets in next [default: fifo]
+    #[arg(long, value_enum, value_name = "ORDER", help_heading = "Gate")]
+    pub gate_order: Option<GateOrderArg>,
+    /// Refuse longer prompts, in every arm, in the agent's own dialect, e.g. 32k; tokens are
+    /// estimated from the request's bytes
+    #[arg(long, value_name = "TOKENS", value_parser = crate::config::parse_count, help_heading = "Gate")]
+    pub max_prompt: Option<u64>,
     /// Limit for each session, e.g. 20m [default: the task's own]
     #[arg(long, value_name = "DURATION", value_parser = crate::config::parse_duration)]
     pub time_limit: Option<std::time::Duration>,
@@ -177,6 +192,28 @@ pub enum Cache {
     Keep,
 }
 
+/// Which waiting request the gate lets in next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GateOrderArg {
+    /// Who came first
+    Fifo,
+    /// Side requests (titles, summaries) before main ones
+    SideFirst,
+    /// The smallest request body
+    ShortestFirst,
+}
+
+impl GateOrderArg {
+    /// As the gate has it.
+    pub fn order(self) -> GateOrder {
+        match self {
+            Self::Fifo => GateOrder::Fifo,
+            Self::SideFirst => GateOrder::SideFirst,
+            Self::ShortestFirst => GateOrder::ShortestFirst,
+        }
+    }
+}
+
 /// How sessions are contained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SandboxArg {
@@ -224,6 +261,22 @@ pub struct GatewayArgs {
     /// Append a JSON line for every request to this file
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
+    /// Let at most N generation requests of all clients into the server at a time [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Gate")]
+    pub max_in_flight: Option<u32>,
+    /// Which waiting request the gate lets in next [default: fifo]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "ORDER",
+        requires = "max_in_flight",
+        help_heading = "Gate"
+    )]
+    pub order: Option<GateOrderArg>,
+    /// Refuse longer prompts in the client's own dialect, e.g. 32k; tokens are estimated from the
+    /// request's bytes
+    #[arg(long, value_name = "TOKENS", value_parser = crate::config::parse_count, help_heading = "Gate")]
+    pub max_prompt: Option<u64>,
     /// How long requests in flight have to end after the first Ctrl-C
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = crate::config::parse_duration)]
     pub drain: std::time::Duration,

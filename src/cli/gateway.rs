@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,13 +11,13 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::sync::mpsc;
 use tokio::time::interval;
 
-use super::args::GatewayArgs;
+use super::args::{GateOrderArg, GatewayArgs};
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
 use super::signals;
 use crate::clock::Origin;
 use crate::gateway::{
-    ClientName, KeyStyle, LagMeter, Limits, Secret, Standing, StandingConfig, Upstream,
+    ClientName, Gate, KeyStyle, LagMeter, Limits, Secret, Standing, StandingConfig, Upstream,
 };
 use crate::run::Stop;
 use crate::standing::{Board, Heard, Log, METRICS_PATH, finished_line, table};
@@ -39,7 +40,14 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
         listen: args.listen,
         tokens,
         upstream,
-        limits: Limits::default(),
+        limits: Limits {
+            prompt_tokens: args.max_prompt,
+            ..Limits::default()
+        },
+        gate: args.max_in_flight.and_then(NonZeroU32::new).map(|limit| {
+            let order = args.order.map(GateOrderArg::order).unwrap_or_default();
+            Gate::new(limit, order)
+        }),
         origin,
     };
     let mut standing = Standing::open(config, board.clone())

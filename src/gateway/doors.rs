@@ -11,6 +11,7 @@ use hyper::http::header::HeaderMap;
 use tokio::sync::watch;
 
 use super::events::{Activity, Observer};
+use super::gate::{Gate, GateClient};
 use super::headers::{self, Credentials};
 use super::ledger::{Keep, Ledger};
 use super::upstream::Secret;
@@ -82,6 +83,8 @@ impl ClientName {
 /// What became of a request at the door.
 pub(super) struct Entry {
     pub(super) ledger: Arc<Ledger>,
+    /// The client's own way into the gate, when there is one.
+    pub(super) gate: Option<GateClient>,
     pub(super) admission: Admission,
 }
 
@@ -96,7 +99,11 @@ pub(super) enum Admission {
 /// The doors of a listener.
 pub(super) enum Doors {
     /// A session's only one.
-    One { token: Secret, ledger: Arc<Ledger> },
+    One {
+        token: Secret,
+        ledger: Arc<Ledger>,
+        gate: Option<GateClient>,
+    },
     /// One for each client.
     Many(Clients),
 }
@@ -105,8 +112,13 @@ impl Doors {
     /// Lets a request in; takes a client's prefix off its path.
     pub(super) fn enter(&self, uri: &mut Uri, headers: &HeaderMap) -> Entry {
         match self {
-            Self::One { token, ledger } => Entry {
+            Self::One {
+                token,
+                ledger,
+                gate,
+            } => Entry {
                 ledger: Arc::clone(ledger),
+                gate: gate.clone(),
                 admission: Admission::By(headers::check(headers, token)),
             },
             Self::Many(clients) => clients.enter(uri, headers),
@@ -117,7 +129,7 @@ impl Doors {
     pub(super) fn unread(&self) -> Arc<Ledger> {
         match self {
             Self::One { ledger, .. } => Arc::clone(ledger),
-            Self::Many(clients) => clients.ledger(UNKNOWN),
+            Self::Many(clients) => clients.client(UNKNOWN).ledger,
         }
     }
 
@@ -135,7 +147,10 @@ impl Doors {
     pub(super) fn start_closing(&self) {
         match self {
             Self::One { ledger, .. } => ledger.start_closing(),
-            Self::Many(clients) => clients.known().values().for_each(|l| l.start_closing()),
+            Self::Many(clients) => {
+                let known = clients.known();
+                known.values().for_each(|c| c.ledger.start_closing());
+            }
         }
     }
 }
@@ -144,8 +159,16 @@ impl Doors {
 pub(super) struct Clients {
     tokens: Vec<(ClientName, Secret)>,
     clientele: Arc<dyn Clientele>,
+    gate: Option<Arc<Gate>>,
     origin: Origin,
-    known: Mutex<BTreeMap<String, Arc<Ledger>>>,
+    known: Mutex<BTreeMap<String, Client>>,
+}
+
+/// What the listener keeps of a client.
+#[derive(Clone)]
+struct Client {
+    ledger: Arc<Ledger>,
+    gate: Option<GateClient>,
 }
 
 impl Clients {
@@ -153,35 +176,38 @@ impl Clients {
     pub(super) fn new(
         tokens: Vec<(ClientName, Secret)>,
         clientele: Arc<dyn Clientele>,
+        gate: Option<Arc<Gate>>,
         origin: Origin,
     ) -> Self {
         let clients = Self {
             tokens,
             clientele,
+            gate,
             origin,
             known: Mutex::default(),
         };
         for (name, _) in &clients.tokens {
-            clients.ledger(name.as_str());
+            clients.client(name.as_str());
         }
         clients
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Ledger>>> {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Client>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ledger(&self, name: &str) -> Arc<Ledger> {
+    fn client(&self, name: &str) -> Client {
         let mut known = self.known();
         let special = [DEFAULT, UNKNOWN, OTHERS].contains(&name);
         let full = known.len() >= MOST_NAMES + 3 && !special && !known.contains_key(name);
         let name = if full { OTHERS } else { name };
-        let ledger = known.entry(name.to_owned()).or_insert_with(|| {
-            Ledger::with(self.origin.clone(), Keep::Nothing, |activity| {
+        let new = || Client {
+            ledger: Ledger::with(self.origin.clone(), Keep::Nothing, |activity| {
                 self.clientele.client(name, activity)
-            })
-        });
-        Arc::clone(ledger)
+            }),
+            gate: self.gate.as_ref().map(Gate::client),
+        };
+        known.entry(name.to_owned()).or_insert_with(new).clone()
     }
 
     /// The client whose token `headers` hold. Every token is looked at, whichever fits.
@@ -199,9 +225,13 @@ impl Clients {
 
     fn enter(&self, uri: &mut Uri, headers: &HeaderMap) -> Entry {
         let prefix = take_prefix(uri);
-        let entry = |name: &str, admission| Entry {
-            ledger: self.ledger(name),
-            admission,
+        let entry = |name: &str, admission| {
+            let Client { ledger, gate } = self.client(name);
+            Entry {
+                ledger,
+                gate,
+                admission,
+            }
         };
         let refused = |words: String| entry(UNKNOWN, Admission::WrongName(words));
         let prefix = match prefix {

@@ -12,18 +12,20 @@ use hyper::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use hyper::http::{Request, Response, Version};
 
 use super::body::{GatewayBody, InFlight, Through};
-use super::doors::{Admission, Doors};
+use super::doors::{Admission, Doors, Entry};
+use super::gate::{GateClient, Permit};
 use super::headers::{self, Credentials};
 use super::ledger::Recording;
 use super::link::{Lease, Link, LinkError, describe};
 use super::observe::Watch;
+use super::prompt::PromptCap;
 use super::reply::{self, Reason, reply};
 use super::request::{BodyHash, RequestFacts};
 use super::session::Limits;
 use super::stamped::SocketWatch;
 use super::{nonce, route};
 use crate::clock::Stamp;
-use crate::records::{Dialect, End};
+use crate::records::{Attempt, Dialect, End, GateFact};
 
 /// What all requests of a listener share.
 pub(super) struct Shared {
@@ -31,6 +33,7 @@ pub(super) struct Shared {
     pub(super) doors: Doors,
     pub(super) limits: Limits,
     pub(super) nonce: Option<String>,
+    pub(super) prompt_cap: Option<Arc<PromptCap>>,
 }
 
 /// An attempt that the gateway answers itself.
@@ -84,16 +87,10 @@ pub(super) async fn serve(
     let dialect = route::dialect(request.method(), request.uri().path());
     let (method, path) = (request.method().as_str(), request.uri().path());
     let mut recording = entry.ledger.begin(method, path, dialect, head);
-    let forwarding = forward(
-        &shared,
-        request,
-        &client,
-        entry.admission,
-        head,
-        &mut recording,
-    );
-    match forwarding.await {
-        Ok((response, lease)) => hand_over(&shared, response, lease, client, recording),
+    match forward(&shared, request, &client, entry, head, &mut recording).await {
+        Ok((response, lease, permit)) => {
+            hand_over(&shared, response, lease, permit, client, recording)
+        }
         Err(refusal) => {
             let (response, length) = reply(dialect, refusal.reason, &refusal.message);
             let attempt = &mut recording.attempt;
@@ -117,13 +114,13 @@ async fn forward(
     shared: &Shared,
     request: Request<Incoming>,
     client: &SocketWatch,
-    admission: Admission,
+    entry: Entry,
     head: Stamp,
     recording: &mut Recording,
-) -> Result<(Response<Incoming>, Lease), Refusal> {
+) -> Result<(Response<Incoming>, Lease, Option<Permit>), Refusal> {
     let (mut parts, mut body) = request.into_parts();
     let dialect = recording.attempt.dialect;
-    let credentials = match check_head(&parts.method, admission) {
+    let credentials = match check_head(&parts.method, entry.admission) {
         Ok(credentials) => credentials,
         Err(refusal) => {
             discard(&mut body, shared.limits.body_bytes, recording).await;
@@ -138,6 +135,7 @@ async fn forward(
     let (body, hash) = read_body(&mut body, shared.limits.body_bytes, recording).await?;
     let body_at = client.last_read();
     recording.body_read(body_at, hash, RequestFacts::read(dialect, &body));
+    check_prompt(shared, &recording.attempt)?;
     let received = Bytes::from(body);
     let body = match shared
         .nonce
@@ -150,9 +148,6 @@ async fn forward(
         }
         None => received.clone(),
     };
-    // A gate would be waited for here.
-    recording.attempt.clocks.permit_s = Some(recording.at(body_at));
-
     let upstream = &shared.link.upstream;
     parts.uri = upstream
         .target(parts.uri.path(), parts.uri.query())
@@ -174,6 +169,7 @@ async fn forward(
     );
     let request = Request::from_parts(parts, Full::new(body));
 
+    let permit = pass_gate(entry.gate.as_ref(), body_at, recording).await;
     recording.started(Stamp::now(), received);
     let answer = shared
         .link
@@ -191,7 +187,54 @@ async fn forward(
         );
         return Err(LinkError::NoAnswer(message).into());
     }
-    Ok((response, lease))
+    Ok((response, lease, permit))
+}
+
+/// Whether the prompt is short enough, by its estimated length.
+fn check_prompt(shared: &Shared, attempt: &Attempt) -> Result<(), Refusal> {
+    let cap = shared
+        .prompt_cap
+        .as_ref()
+        .filter(|_| route::generates(attempt.dialect));
+    match cap.and_then(|cap| cap.exceeded(attempt.request_bytes)) {
+        None => Ok(()),
+        // In the words that clients look for, so that they compact instead of giving up.
+        Some((tokens, limit)) => Err(Refusal::rejected(
+            Reason::PromptTooLong,
+            format!(
+                "prompt is too long: {tokens} tokens > {limit} maximum (this model's maximum \
+                 context length as set by flashrig --max-prompt; tokens estimated from {} bytes)",
+                attempt.request_bytes
+            ),
+        )),
+    }
+}
+
+/// Waits at the gate, when there is one and the request is for it.
+async fn pass_gate(
+    gate: Option<&GateClient>,
+    body_at: Stamp,
+    recording: &mut Recording,
+) -> Option<Permit> {
+    let gate = gate.filter(|_| route::generates(recording.attempt.dialect));
+    let Some(gate) = gate else {
+        recording.attempt.clocks.permit_s = Some(recording.at(body_at));
+        return None;
+    };
+    let turn = gate.line_up(recording.attempt.role, recording.attempt.request_bytes);
+    let found = turn.found();
+    // Written before the wait: a client that leaves meanwhile has stood in line.
+    recording.attempt.gate = Some(found);
+    if turn.is_held() {
+        recording.held(Stamp::now());
+    }
+    let permit = turn.wait().await;
+    recording.attempt.clocks.permit_s = Some(recording.at(Stamp::now()));
+    recording.attempt.gate = Some(GateFact {
+        overtaken: permit.overtaken(),
+        ..found
+    });
+    Some(permit)
 }
 
 /// Whether the request may go to the server, by its head.
@@ -297,6 +340,7 @@ fn hand_over(
     shared: &Shared,
     response: Response<Incoming>,
     lease: Lease,
+    permit: Option<Permit>,
     client: SocketWatch,
     mut recording: Recording,
 ) -> Response<GatewayBody> {
@@ -323,6 +367,8 @@ fn hand_over(
         recording,
         watch,
         lease,
+        permit,
+        prompt_cap: shared.prompt_cap.clone(),
     };
     let body = Through::new(
         body,

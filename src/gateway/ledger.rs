@@ -162,6 +162,7 @@ impl Ledger {
             body_hash: None,
             repeats: None,
             body_changed: false,
+            gate: None,
             clocks: Clocks {
                 head_s: self.origin.at(head),
                 ..Clocks::default()
@@ -218,6 +219,15 @@ impl Recording {
             attempt.repeats = (first != attempt.number).then_some(first);
         }
         attempt.body_hash = hash;
+    }
+
+    /// Tells the listener that the request is held back by the gate.
+    pub(super) fn held(&self, at: Stamp) {
+        self.ledger.observer.event(GatewayEvent::Held {
+            number: self.attempt.number,
+            role: self.attempt.role,
+            at,
+        });
     }
 
     /// Tells the listener that the request goes to the server.

@@ -18,6 +18,8 @@
 //! | `route` | dialect and role, by path and structure |
 //! | `json` | byte ranges inside JSON text, so that bodies can be read and spliced unparsed |
 //! | `nonce` | the cold-cache line at the start of the prompt |
+//! | `gate` | how many requests of all sessions are in the server at once, and who is next |
+//! | `prompt` | the longest prompt that is let through, estimated |
 //! | `body` | the response body on its way to the client; knows how it ended, also when dropped |
 //! | `observe` | what a response says: SSE, the dialects, errors |
 //! | `ledger` | the rows; every attempt that began has one |
@@ -25,8 +27,7 @@
 //! | `events` | what listeners are told while it runs |
 //! | `lag` | how late the gateway's own event loop is |
 //!
-//! Later tenants have their places: a gate goes between reading and forwarding in `exchange`
-//! (where `permit_s` is taken), bodies are kept from `exchange` and `body`, and threads and
+//! Later tenants have their places: bodies are kept from `exchange` and `body`, and threads and
 //! prefixes are worked out from the rows of `ledger`.
 //!
 //! [`Attempt`]: crate::records::Attempt
@@ -35,6 +36,7 @@ mod body;
 mod doors;
 mod events;
 mod exchange;
+mod gate;
 mod headers;
 mod json;
 mod lag;
@@ -42,6 +44,7 @@ mod ledger;
 mod link;
 mod nonce;
 mod observe;
+mod prompt;
 mod reply;
 mod request;
 mod route;
@@ -51,6 +54,7 @@ mod upstream;
 
 pub use doors::{BadName, ClientName, Clientele, Page};
 pub use events::{Activity, GatewayEvent, Observer};
+pub use gate::{Gate, GateClient, MAX_OVERTAKEN, Permit, Turn};
 pub use lag::{LagMeter, Lateness};
 pub use route::settle_roles;
 pub use session::{

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::body::GatewayBody;
 use super::doors::Page;
-use crate::records::{AttemptError, Dialect};
+use crate::records::{AttemptError, Dialect, PROMPT_TOO_LONG};
 
 /// Why the gateway answers in the server's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub(super) enum Reason {
     NotAProxy,
     /// The body is above the limit.
     TooLarge,
+    /// The prompt is above the limit.
+    PromptTooLong,
     /// No connection to the server.
     Unreachable,
     /// The connection gave no answer.
@@ -34,7 +36,7 @@ impl Reason {
     pub(super) fn status(self) -> StatusCode {
         match self {
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::BadRequest => StatusCode::BAD_REQUEST,
+            Self::BadRequest | Self::PromptTooLong => StatusCode::BAD_REQUEST,
             Self::NotAProxy => StatusCode::METHOD_NOT_ALLOWED,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Unreachable | Self::NoAnswer => StatusCode::BAD_GATEWAY,
@@ -45,7 +47,7 @@ impl Reason {
     fn anthropic_type(self) -> &'static str {
         match self {
             Self::Unauthorized => "authentication_error",
-            Self::BadRequest | Self::NotAProxy => "invalid_request_error",
+            Self::BadRequest | Self::NotAProxy | Self::PromptTooLong => "invalid_request_error",
             Self::TooLarge => "request_too_large",
             Self::Unreachable | Self::NoAnswer => "api_error",
             Self::Silent => "timeout_error",
@@ -54,9 +56,11 @@ impl Reason {
 
     fn openai_type(self) -> &'static str {
         match self {
-            Self::Unauthorized | Self::BadRequest | Self::NotAProxy | Self::TooLarge => {
-                "invalid_request_error"
-            }
+            Self::Unauthorized
+            | Self::BadRequest
+            | Self::NotAProxy
+            | Self::TooLarge
+            | Self::PromptTooLong => "invalid_request_error",
             Self::Unreachable | Self::NoAnswer | Self::Silent => "server_error",
         }
     }
@@ -68,6 +72,7 @@ impl Reason {
             Self::BadRequest => "malformed_request",
             Self::NotAProxy => "not_a_proxy",
             Self::TooLarge => "request_too_large",
+            Self::PromptTooLong => PROMPT_TOO_LONG,
             Self::Unreachable => "server_unreachable",
             Self::NoAnswer => "no_http_answer",
             Self::Silent => "time_limit",

@@ -16,8 +16,10 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::doors::{ClientName, Clientele, Clients, Doors};
 use super::events::{Activity, Observer};
 use super::exchange::{self, Shared};
+use super::gate::Gate;
 use super::ledger::Ledger;
 use super::link::{Link, describe};
+use super::prompt::PromptCap;
 use super::reply::Reason;
 use super::stamped::StampedStream;
 use super::upstream::{Secret, Upstream};
@@ -34,6 +36,9 @@ pub struct Limits {
     /// How long the server may be silent: while connecting, before the response head, and between
     /// two reads of the body. `None`, the default, is no limit, and there is no other.
     pub time_limit: Option<Duration>,
+    /// The longest prompt, in tokens as estimated from the request's bytes; longer ones are
+    /// answered 400 in the client's dialect. `None`, the default, is no limit.
+    pub prompt_tokens: Option<u64>,
 }
 
 impl Default for Limits {
@@ -42,6 +47,7 @@ impl Default for Limits {
             body_bytes: 64 * 1024 * 1024,
             head_bytes: 64 * 1024,
             time_limit: None,
+            prompt_tokens: None,
         }
     }
 }
@@ -59,6 +65,8 @@ pub struct ListenConfig {
     pub limits: Limits,
     /// When given, a line with it is put at the very start of every prompt.
     pub nonce: Option<String>,
+    /// When given, generation requests pass through it, beside those of other sessions.
+    pub gate: Option<Arc<Gate>>,
     /// What stored instants count from.
     pub origin: Origin,
 }
@@ -98,6 +106,7 @@ impl Session {
             upstream,
             limits,
             nonce,
+            gate,
             origin,
         } = config;
         if token.expose().is_empty() {
@@ -116,7 +125,9 @@ impl Session {
             doors: Doors::One {
                 token,
                 ledger: Arc::clone(&ledger),
+                gate: gate.map(|gate| gate.client()),
             },
+            prompt_cap: limits.prompt_tokens.map(PromptCap::new).map(Arc::new),
             limits,
             nonce,
         };
@@ -142,6 +153,8 @@ pub struct StandingConfig {
     pub upstream: Upstream,
     /// Bounds.
     pub limits: Limits,
+    /// When given, generation requests of all clients pass through it.
+    pub gate: Option<Arc<Gate>>,
     /// What stored instants count from.
     pub origin: Origin,
 }
@@ -165,7 +178,17 @@ impl Standing {
         let addr = listener.local_addr()?;
         let shared = Arc::new(Shared {
             link: Link::new(config.upstream),
-            doors: Doors::Many(Clients::new(config.tokens, clientele, config.origin)),
+            doors: Doors::Many(Clients::new(
+                config.tokens,
+                clientele,
+                config.gate,
+                config.origin,
+            )),
+            prompt_cap: config
+                .limits
+                .prompt_tokens
+                .map(PromptCap::new)
+                .map(Arc::new),
             limits: config.limits,
             nonce: None,
         });

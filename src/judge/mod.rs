@@ -1,6 +1,7 @@
 //! Judgement: from measured sessions to splits, valid rounds and verdicts. Pure; no I/O.
 
 mod functional;
+mod gated;
 mod round;
 mod same_work;
 mod split;
@@ -24,16 +25,19 @@ pub fn verdict(run: &Run, state: RunState) -> Verdict {
     let (functional, mut reasons) = functional::judge(run, state);
     let time = time::judge(run);
     reasons.extend(time.reasons);
+    let mut warnings = time.warnings;
+    warnings.extend(gated::warnings(run));
     Verdict {
         functional,
         time: time.verdict,
         worst_slowdown: time.worst,
         worst_session: time.worst_session,
         together_over_back_to_back: time.together_over_back_to_back,
+        gated: gated::judge(run),
         sessions: time.sessions,
         rounds_needed: time.rounds_needed,
         reasons,
-        warnings: time.warnings,
+        warnings,
     }
 }
 

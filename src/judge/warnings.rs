@@ -3,7 +3,7 @@
 use crate::records::{Arm, CachePolicy, Run, SessionSlowdown, TreeProof};
 
 /// Cached shares of two arms further apart than this are flagged (case I2).
-const CACHED_SHARE_TOLERANCE: f64 = 0.05;
+pub(super) const CACHED_SHARE_TOLERANCE: f64 = 0.05;
 /// Agents that use more than this share of the processors may be what made each other slow.
 const BUSY_CPU_SHARE: f64 = 0.7;
 

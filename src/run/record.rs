@@ -46,6 +46,7 @@ pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
         lost_streams: sum.lost_streams,
         repeats: sum.repeats,
         rejected_requests: sum.rejected,
+        long_prompts: sum.long_prompts,
         unmarked_requests: sum.unmarked,
         first_cached_tokens: sum.first_cached_tokens,
         turns: gone.transcript.turns,

@@ -123,7 +123,8 @@ async fn rounds(context: &Context) -> anyhow::Result<()> {
     }
     for round in 1..=context.plan.rounds {
         let mut arms = Vec::new();
-        for kind in arm_order(round) {
+        let kinds = arm_order(round, context.plan.gate.is_some());
+        for &kind in &kinds {
             if context.stop.is_set() {
                 return Ok(());
             }
@@ -133,7 +134,7 @@ async fn rounds(context: &Context) -> anyhow::Result<()> {
         if context.stop.is_set() {
             return Ok(());
         }
-        let (valid, invalid_reasons) = round_validity(&arms, context.plan.sessions.len());
+        let (valid, invalid_reasons) = round_validity(&arms, context.plan.sessions.len(), &kinds);
         context.bus.fact(What::RoundFinished {
             round,
             valid,

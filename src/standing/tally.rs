@@ -192,7 +192,7 @@ impl Tally {
     /// Takes in what the gateway tells.
     pub fn hear(&mut self, event: &GatewayEvent) {
         match event {
-            GatewayEvent::Started { .. } => {}
+            GatewayEvent::Held { .. } | GatewayEvent::Started { .. } => {}
             GatewayEvent::FirstToken { number, at } => {
                 let begun = Generating {
                     last: *at,

@@ -10,6 +10,7 @@
 mod agent;
 mod bad_input;
 mod faulty;
+mod gated;
 mod hangs;
 mod interrupted;
 mod leftovers;

@@ -143,6 +143,8 @@ async fn prepare(
             cache: plan.cache,
             time_limit_s: args.time_limit.map(Seconds::from),
             thresholds: plan.thresholds,
+            gate: plan.gate,
+            max_prompt_tokens: plan.max_prompt_tokens,
         },
         rounds: Vec::new(),
         verdict: None,
