@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Names and values, in the order of the names.
+type Labels = Vec<(String, String)>;
+
 /// The samples of an exposition, by name and labels.
 #[derive(Debug, Default)]
 pub struct Metrics {
     kinds: BTreeMap<String, String>,
-    samples: BTreeMap<(String, Vec<(String, String)>), f64>,
+    samples: BTreeMap<(String, Labels), f64>,
 }
 
 impl Metrics {
@@ -62,7 +65,7 @@ impl Metrics {
 
     fn check_histograms(&self) {
         for (base, _) in self.kinds.iter().filter(|(_, kind)| *kind == "histogram") {
-            let mut series: BTreeMap<Vec<(String, String)>, Vec<(f64, f64)>> = BTreeMap::new();
+            let mut series: BTreeMap<Labels, Vec<(f64, f64)>> = BTreeMap::new();
             for ((name, labels), value) in &self.samples {
                 if *name != format!("{base}_bucket") {
                     continue;
@@ -128,7 +131,7 @@ fn number(text: &str) -> f64 {
 }
 
 /// Name, labels in the order of their names, value.
-fn sample(line: &str) -> (String, Vec<(String, String)>, f64) {
+fn sample(line: &str) -> (String, Labels, f64) {
     let end = line.find(['{', ' ']).unwrap_or_else(|| panic!("{line}"));
     let (name, mut rest) = line.split_at(end);
     assert!(is_name(name, true), "{line}");
