@@ -91,6 +91,8 @@ fn three_arms_stand_side_by_side_and_gated_costs_no_more_than_together_without_b
         "--gated",
         "--server",
         "no-batching",
+        "--speed",
+        "2.5",
         "--task",
         "tiny",
         "--task",
@@ -159,11 +161,14 @@ fn three_arms_stand_side_by_side_and_gated_costs_no_more_than_together_without_b
         " gate ",
         ", gated ",
         ", back to back ",
-        "soonest",
         "gated over together ",
     ] {
         assert!(shown.contains(words), "{words:?} is not in {shown}");
     }
+    assert!(
+        shown.contains(" soonest") || shown.contains("all three take the same time"),
+        "{shown}"
+    );
 }
 
 /// Four sessions that each ask for a title between two turns, gated in this order; their side
@@ -318,10 +323,7 @@ fn options_that_would_do_nothing_are_usage_errors() {
             "--gate-order orders a gate that is not there",
         ),
         (&["--gate", "0"], "--gate"),
-        (
-            &["--max-prompt", "0"],
-            "--max-prompt 0 refuses every prompt",
-        ),
+        (&["--max-prompt", "0"], "--max-prompt"),
     ] {
         let ran = stage.pair(args);
         assert_eq!(ran.code, Some(2), "{ran:#?}");
