@@ -109,6 +109,18 @@ pub fn round_validity(arms: &[Arm], planned: usize, kinds: &[ArmKind]) -> (bool,
                 s.lost_streams
             ));
         }
+        for s in arm
+            .sessions
+            .iter()
+            .filter(|s| s.status.is_completed() && s.long_prompts > 0)
+        {
+            reasons.push(format!(
+                "{} {}: {} prompts above --max-prompt turned away",
+                s.id,
+                kind.words(),
+                s.long_prompts
+            ));
+        }
         if kind == ArmKind::BackToBack && arm.max_overlap.is_some_and(|o| o > 1) {
             reasons.push("sessions of the back-to-back arm overlapped".to_owned());
         }
@@ -199,6 +211,19 @@ mod tests {
         let (valid, reasons) = round_validity(&[b, t], 1, &BOTH);
         assert!(!valid);
         assert_eq!(reasons, ["a was done back to back and not together"]);
+    }
+
+    #[test]
+    fn a_prompt_that_was_turned_away_makes_the_round_invalid() {
+        let b = arm(ArmKind::BackToBack, vec![session("a", 0.0, 5.0)]);
+        let mut cut = session("a", 10.0, 15.0);
+        cut.long_prompts = 2;
+        let (valid, reasons) = round_validity(&[b, arm(ArmKind::Together, vec![cut])], 1, &BOTH);
+        assert!(!valid);
+        assert_eq!(
+            reasons,
+            ["a together: 2 prompts above --max-prompt turned away"]
+        );
     }
 
     #[test]

@@ -91,6 +91,8 @@ fn three_arms_stand_side_by_side_and_gated_costs_no_more_than_together_without_b
         "--gated",
         "--server",
         "no-batching",
+        "--speed",
+        "2.5",
         "--task",
         "tiny",
         "--task",
@@ -159,11 +161,14 @@ fn three_arms_stand_side_by_side_and_gated_costs_no_more_than_together_without_b
         " gate ",
         ", gated ",
         ", back to back ",
-        "soonest",
         "gated over together ",
     ] {
         assert!(shown.contains(words), "{words:?} is not in {shown}");
     }
+    assert!(
+        shown.contains(" soonest") || shown.contains("all three take the same time"),
+        "{shown}"
+    );
 }
 
 /// Four sessions that each ask for a title between two turns, gated in this order; their side
@@ -211,8 +216,8 @@ fn side_requests_wait_less_under_side_first_than_under_fifo() {
 #[test]
 fn a_server_that_takes_one_request_refuses_together_and_is_content_behind_the_gate() {
     for (answer, status) in [
-        (Answer::OverloadedBeside, "529"),
-        (Answer::FailedBeside, "500"),
+        (Answer::OverloadedBeside, 529),
+        (Answer::FailedBeside, 500),
     ] {
         let stage = Stage::new();
         stage.agent(&Agent {
@@ -233,7 +238,7 @@ fn a_server_that_takes_one_request_refuses_together_and_is_content_behind_the_ga
         assert_eq!(sum("gated", "refusals"), 0.0, "{ran:#?}");
         assert_eq!(sum("back_to_back", "refusals"), 0.0, "{ran:#?}");
         let refused = requests(&stage, "together");
-        assert!(refused.iter().any(|r| r["status"].to_string() == status));
+        assert!(refused.iter().any(|r| r["status"] == status));
         // No ratio comes from such a round, the gated ones included.
         let record = ran.record();
         assert_eq!(record["rounds"][0]["valid"], false);
@@ -318,10 +323,7 @@ fn options_that_would_do_nothing_are_usage_errors() {
             "--gate-order orders a gate that is not there",
         ),
         (&["--gate", "0"], "--gate"),
-        (
-            &["--max-prompt", "0"],
-            "--max-prompt 0 refuses every prompt",
-        ),
+        (&["--max-prompt", "0"], "--max-prompt"),
     ] {
         let ran = stage.pair(args);
         assert_eq!(ran.code, Some(2), "{ran:#?}");
