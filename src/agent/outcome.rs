@@ -4,7 +4,7 @@
 //! 1 after a recovered one, or not at all. Pure.
 
 use super::Summary;
-use crate::records::{Attempt, End, Exit, Role, Status};
+use crate::records::{Attempt, End, Exit, RefusalKind, Role, Status};
 
 /// Why a session's process is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -202,58 +202,65 @@ fn failure_words(attempt: &Attempt) -> Option<String> {
     let number = attempt.number;
     Some(match attempt.end {
         End::Complete | End::ClientAborted => return None,
-        End::Refused => refused_words(number, &status, &said),
+        End::Refused => refused_words(attempt.refusal, number, &status, &said),
         End::RejectedByGateway => {
             format!("flashrig's gateway rejected request {number} ({status}){said}")
         }
         End::Overloaded => format!("the server was too busy for request {number} ({status}){said}"),
-        End::UpstreamError => format!("the server failed request {number} ({status}){said}"),
+        End::UpstreamError => format!(
+            "the server failed request {number} ({status}){said}{}",
+            knob(attempt.refusal)
+        ),
         End::Unreachable => format!("the server could not be reached for request {number}{said}"),
         End::Truncated => format!("the server broke off its answer to request {number}{said}"),
         End::Stalled => format!("the server fell silent in its answer to request {number}{said}"),
         End::ErrorInStream => {
-            format!("the server reported an error within its answer to request {number}{said}")
+            format!(
+                "the server reported an error within its answer to request {number}{said}{}",
+                knob(attempt.refusal)
+            )
         }
     })
 }
 
-/// The words for a refusal, with the knob to turn when the cause is a known kind.
-fn refused_words(number: u32, status: &str, said: &str) -> String {
-    let lower = said.to_lowercase();
-    let too_long = [
-        "context length",
-        "context size",
-        "context window",
-        "maximum context",
-        "n_ctx",
-        "too long",
-        "exceeds the available context",
-    ]
-    .iter()
-    .any(|w| lower.contains(w));
-    if too_long {
-        return format!(
-            "context too small: the server refused request {number} ({status}){said}; start the \
-             server with a longer context, or give --context the length that it has"
-        );
+/// The words for a refusal: its kind, what the server said, and the knob to turn.
+fn refused_words(kind: Option<RefusalKind>, number: u32, status: &str, said: &str) -> String {
+    let class = match kind {
+        Some(RefusalKind::ContextTooSmall) => "context too small: ",
+        Some(RefusalKind::OutOfMemory) => "prompt too large for the server's memory: ",
+        Some(RefusalKind::RequestShape) => {
+            return format!(
+                "the server rejects the shape of the agent's requests: request {number} \
+                 ({status}){said}"
+            );
+        }
+        Some(RefusalKind::Auth) => "key missing or wrong: ",
+        Some(RefusalKind::UnknownModel) => "unknown model: ",
+        Some(RefusalKind::UnknownRoute) => "unknown route: ",
+        Some(RefusalKind::TooMany | RefusalKind::Other) | None => "",
+    };
+    let knob = knob(kind);
+    format!("{class}the server refused request {number} ({status}){said}{knob}")
+}
+
+/// What to do about a refusal of this kind.
+fn knob(kind: Option<RefusalKind>) -> &'static str {
+    match kind {
+        Some(RefusalKind::ContextTooSmall) => {
+            "; start the server with a longer context, or give --context the length that it has"
+        }
+        Some(RefusalKind::OutOfMemory) => {
+            "; give the server more memory or a smaller cache, or run fewer sessions at once"
+        }
+        Some(RefusalKind::Auth) => {
+            "; put the server's key into a variable and name it with --key-env"
+        }
+        Some(RefusalKind::UnknownModel) => "; name one that the server serves with --model",
+        Some(RefusalKind::UnknownRoute) => {
+            "; at this address the server does not speak the agent's protocol"
+        }
+        Some(RefusalKind::RequestShape | RefusalKind::TooMany | RefusalKind::Other) | None => "",
     }
-    let shape = [
-        "role",
-        "system message",
-        "unexpected",
-        "unsupported",
-        "unknown field",
-        "not supported",
-        "invalid type",
-    ]
-    .iter()
-    .any(|w| lower.contains(w));
-    if status == "400" && shape {
-        return format!(
-            "the server rejects the shape of the agent's requests: request {number} ({status}){said}"
-        );
-    }
-    format!("the server refused request {number} ({status}){said}")
 }
 
 fn exit_words(exit: Exit) -> String {
@@ -394,6 +401,7 @@ mod tests {
     fn a_prompt_beyond_the_context_names_the_knob() {
         let mut refused = attempt(Role::Main, End::Refused, 1.0, None, 1.1);
         refused.status = Some(400);
+        refused.refusal = Some(RefusalKind::ContextTooSmall);
         refused.error = Some(AttemptError {
             kind: Some("invalid_request_error".into()),
             message:

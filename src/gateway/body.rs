@@ -227,10 +227,10 @@ impl Through {
         else {
             return;
         };
-        let before = watch.facts.content_events;
+        let before = watch.facts().content_events;
         let end = watch.close(close, at);
-        recording.progress(before, &watch.facts, at);
-        recording.response(&watch.facts, |words| self.link.upstream.redact(words));
+        recording.progress(before, watch.facts(), at);
+        recording.response(watch.facts(), |words| self.link.upstream.redact(words));
         if recording.attempt.error.is_none() {
             recording.attempt.error = fault;
         }
@@ -253,9 +253,9 @@ impl InFlight {
             .first_byte_s
             .get_or_insert(first_byte);
         self.recording.attempt.response_bytes += data.len() as u64;
-        let before = self.watch.facts.content_events;
+        let before = self.watch.facts().content_events;
         self.watch.bytes(data, at);
-        self.recording.progress(before, &self.watch.facts, at);
+        self.recording.progress(before, self.watch.facts(), at);
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 use super::events::{Activity, GatewayEvent, Observer};
-use super::observe::Facts;
+use super::observe::{Facts, refusal};
 use super::request::RequestFacts;
 use super::route;
 use crate::clock::{Origin, Seconds, Stamp};
@@ -40,21 +40,24 @@ pub(super) struct Ledger {
 #[derive(Default)]
 struct Rows {
     last_number: u32,
-    /// The first attempt with each body.
-    bodies: HashMap<String, u32>,
+    bodies: HashMap<String, BodySeen>,
     /// Their hashes in order, where only the latest are remembered.
     latest: VecDeque<String>,
     done: Vec<Attempt>,
 }
 
+/// The attempts with one body.
+struct BodySeen {
+    /// The number of the first.
+    first: u32,
+    /// How many are in flight.
+    open: u32,
+}
+
 impl Rows {
-    /// The number of the first attempt with this body, as far as it is remembered.
-    fn first_with(&mut self, hash: &str, number: u32, keep: Keep) -> u32 {
-        if let Some(first) = self.bodies.get(hash) {
-            return *first;
-        }
-        self.bodies.insert(hash.to_owned(), number);
-        if keep == Keep::Nothing {
+    /// What is remembered of this body; a new one is the attempt's own.
+    fn body(&mut self, hash: &str, number: u32, keep: Keep) -> &mut BodySeen {
+        if keep == Keep::Nothing && !self.bodies.contains_key(hash) {
             self.latest.push_back(hash.to_owned());
             if self.latest.len() > BODIES_REMEMBERED
                 && let Some(oldest) = self.latest.pop_front()
@@ -62,7 +65,10 @@ impl Rows {
                 self.bodies.remove(&oldest);
             }
         }
-        number
+        self.bodies.entry(hash.to_owned()).or_insert(BodySeen {
+            first: number,
+            open: 0,
+        })
     }
 }
 
@@ -150,17 +156,24 @@ impl Ledger {
             status: None,
             end: End::ClientAborted,
             error: None,
+            refusal: None,
             stop_reason: None,
             request_bytes: 0,
             response_bytes: 0,
             input_tokens: None,
             cached_tokens: None,
             output_tokens: None,
+            reasoning_tokens: None,
             content_events: 0,
             longest_gap_s: None,
+            event_gaps_us: Vec::new(),
+            event_gaps_cut: false,
+            tool_calls: Vec::new(),
+            oddities: Vec::new(),
             missing_fields: Vec::new(),
             body_hash: None,
             repeats: None,
+            repeats_open: false,
             body_changed: false,
             gate: None,
             clocks: Clocks {
@@ -214,9 +227,11 @@ impl Recording {
         attempt.messages = facts.messages;
         attempt.max_tokens = facts.max_tokens;
         if let Some(hash) = &hash {
-            let keep = self.ledger.keep;
-            let first = self.ledger.rows().first_with(hash, attempt.number, keep);
-            attempt.repeats = (first != attempt.number).then_some(first);
+            let mut rows = self.ledger.rows();
+            let seen = rows.body(hash, attempt.number, self.ledger.keep);
+            attempt.repeats = (seen.first != attempt.number).then_some(seen.first);
+            attempt.repeats_open = seen.open > 0 && route::generates(attempt.dialect);
+            seen.open += 1;
         }
         attempt.body_hash = hash;
     }
@@ -274,6 +289,11 @@ impl Recording {
         attempt.input_tokens = facts.input_tokens;
         attempt.cached_tokens = facts.cached_tokens;
         attempt.output_tokens = facts.output_tokens;
+        attempt.reasoning_tokens = facts.reasoning_tokens;
+        attempt.event_gaps_us.clone_from(&facts.event_gaps_us);
+        attempt.event_gaps_cut = facts.event_gaps_cut;
+        attempt.tool_calls.clone_from(&facts.tool_calls);
+        attempt.oddities = facts.oddities().to_vec();
         attempt.stop_reason.clone_from(&facts.stop_reason);
         attempt.missing_fields.clone_from(&facts.missing_fields);
         if let Some(error) = &facts.error {
@@ -294,6 +314,7 @@ impl Recording {
             return;
         }
         self.attempt.end = end;
+        self.attempt.refusal = refusal::kind(&self.attempt);
         self.attempt.clocks.end_s = self.at(at);
         let closing = self.ledger.closing.load(Ordering::Relaxed);
         if end == End::ClientAborted && closing && self.attempt.error.is_none() {
@@ -304,8 +325,15 @@ impl Recording {
             });
         }
         let attempt = self.attempt.clone();
-        if self.ledger.keep == Keep::Rows {
-            self.ledger.rows().done.push(attempt.clone());
+        {
+            let mut rows = self.ledger.rows();
+            let hash = attempt.body_hash.as_ref();
+            if let Some(seen) = hash.and_then(|hash| rows.bodies.get_mut(hash)) {
+                seen.open = seen.open.saturating_sub(1);
+            }
+            if self.ledger.keep == Keep::Rows {
+                rows.done.push(attempt.clone());
+            }
         }
         // Before the count goes down, so that who sees nothing in flight has heard of every end.
         self.ledger

@@ -3,6 +3,7 @@
 mod functional;
 mod gated;
 mod round;
+mod routes;
 mod same_work;
 mod split;
 mod summary;
@@ -13,6 +14,7 @@ use crate::records::{Functional, Run, RunState, TimeVerdict, Verdict};
 
 pub use functional::session_failures;
 pub use round::{arm_figures, round_validity};
+pub use routes::{amplification, models_asked, unknown_routes};
 pub use split::split;
 #[cfg(test)]
 pub(crate) use summary::tests;

@@ -14,6 +14,7 @@ const LATE_RIG_MS: f64 = 5.0;
 pub fn warnings(run: &Run, rounds: &[(&Arm, &Arm)], sessions: &[SessionSlowdown]) -> Vec<String> {
     let mut out = Vec::new();
     out.extend(cold_cache(run));
+    out.extend(sent_again_while_open(run));
     if rounds
         .iter()
         .flat_map(|(t, _)| &t.sessions)
@@ -136,6 +137,38 @@ fn cold_cache(run: &Run) -> Vec<String> {
             "{unmarked} requests could not be marked for a cold cache; they may have met another \
              session's prompts"
         ));
+    }
+    out
+}
+
+/// Whether agents sent requests again that the server was still working on (case K1).
+fn sent_again_while_open(run: &Run) -> Vec<String> {
+    let mut out = Vec::new();
+    for spec in &run.spec.sessions {
+        let of_name = run
+            .rounds
+            .iter()
+            .flat_map(|r| &r.arms)
+            .flat_map(|a| &a.sessions)
+            .filter(|s| s.id == spec.id && s.repeats_open > 0);
+        let (mut again, mut worst) = (0, None::<f64>);
+        for session in of_name {
+            again += session.repeats_open;
+            worst = match (worst, session.amplification) {
+                (Some(a), Some(b)) => Some(a.max(b)),
+                (a, b) => a.or(b),
+            };
+        }
+        if again > 0 {
+            let times = worst.map_or_else(String::new, |w| {
+                format!(" (up to {w:.1} requests for each that was meant)")
+            });
+            out.push(format!(
+                "{} sent {again} requests again while the first still ran{times}: its own time limit \
+                 is shorter than the server's prefill, and the server did the work again",
+                spec.id
+            ));
+        }
     }
     out
 }

@@ -44,6 +44,20 @@ pub struct Session {
     pub lost_streams: u64,
     /// Requests whose body had been sent before.
     pub repeats: u64,
+    /// Main and side requests that were sent again while the first with the same body still ran.
+    #[serde(default)]
+    pub repeats_open: u64,
+    /// Main and side requests over the distinct bodies among them; 1 when nothing was sent twice,
+    /// `null` when nothing was sent.
+    #[serde(default)]
+    pub amplification: Option<f64>,
+    /// What the server has no route for or flashrig does not know, as
+    /// `METHOD PATH -> STATUS (COUNT)`.
+    #[serde(default)]
+    pub unknown_routes: Vec<String>,
+    /// Every model name asked for, in order of its first request.
+    #[serde(default)]
+    pub models_asked: Vec<String>,
     /// Requests that flashrig's own gateway turned away (a wrong token, say); in no other count.
     pub rejected_requests: u64,
     /// Those of them that it turned away because the prompt was above `--max-prompt`.

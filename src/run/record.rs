@@ -3,7 +3,7 @@
 use super::drive::Gone;
 use crate::agent::{Evidence, judge};
 use crate::clock::{Origin, Seconds};
-use crate::judge::{split, traffic};
+use crate::judge::{amplification, models_asked, split, traffic, unknown_routes};
 use crate::process::TreeEnd;
 use crate::records::{Attempt, Session, TreeProof};
 
@@ -45,6 +45,10 @@ pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
         refusals: sum.refusals,
         lost_streams: sum.lost_streams,
         repeats: sum.repeats,
+        repeats_open: sum.repeats_open,
+        amplification: amplification(attempts),
+        unknown_routes: unknown_routes(attempts),
+        models_asked: models_asked(attempts),
         rejected_requests: sum.rejected,
         long_prompts: sum.long_prompts,
         unmarked_requests: sum.unmarked,

@@ -52,6 +52,23 @@ impl Agent {
                 }
                 Err(why) => eprintln!("request failed: {why}"),
             },
+            // A main request that is sent again while its first is being answered.
+            "ask-twice" => {
+                let mut first = begin("POST /v1/chat/completions", &self.body(true)).unwrap();
+                let mut seen = Vec::new();
+                while !seen.windows(5).any(|window| window == b"data:") {
+                    let mut piece = [0; 512];
+                    let length = first.read(&mut piece).unwrap();
+                    assert!(length > 0, "no answer began");
+                    seen.extend_from_slice(&piece[..length]);
+                }
+                self.step("ask", "");
+            }
+            // A request to any route, e.g. `probe HEAD /`.
+            "probe" => {
+                let mut stream = begin(rest, "").unwrap();
+                stream.read_to_end(&mut Vec::new()).unwrap();
+            }
             // A request beside the thread.
             "side" => {
                 self.request(false).unwrap();
@@ -104,7 +121,7 @@ impl Agent {
         }
     }
 
-    fn request(&self, main: bool) -> Result<String, String> {
+    fn body(&self, main: bool) -> String {
         let mut body = json!({
             "model": std::env::var("FLASHRIG_MODEL").unwrap(),
             "stream": true,
@@ -121,7 +138,11 @@ impl Agent {
                     "properties": {"command": {"type": "string"}}},
             }}]);
         }
-        let answer = post(&body.to_string()).map_err(|e| e.to_string())?;
+        body.to_string()
+    }
+
+    fn request(&self, main: bool) -> Result<String, String> {
+        let answer = post(&self.body(main)).map_err(|e| e.to_string())?;
         let status = answer.split(' ').nth(1).unwrap_or("no status").to_owned();
         if status != "200" {
             return Err(format!("status {status}"));
@@ -133,18 +154,24 @@ impl Agent {
     }
 }
 
-fn post(body: &str) -> std::io::Result<String> {
+/// Sends a request, `line` being its method and path.
+fn begin(line: &str, body: &str) -> std::io::Result<TcpStream> {
     let base = std::env::var("FLASHRIG_BASE_URL").unwrap();
     let address = base.strip_prefix("http://").unwrap();
     let token = std::env::var("FLASHRIG_TOKEN").unwrap();
     let mut stream = TcpStream::connect(address)?;
     write!(
         stream,
-        "POST /v1/chat/completions HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+        "{line} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
          Authorization: Bearer {token}\r\nContent-Type: application/json\r\n\
          Content-Length: {}\r\n\r\n{body}",
         body.len()
     )?;
+    Ok(stream)
+}
+
+fn post(body: &str) -> std::io::Result<String> {
+    let mut stream = begin("POST /v1/chat/completions", body)?;
     let mut answer = Vec::new();
     // A stream that is reset has still said what it has said.
     let ended = stream.read_to_end(&mut answer);
