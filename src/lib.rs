@@ -19,6 +19,7 @@ pub mod report;
 pub mod run;
 pub mod server;
 pub mod sim;
+pub mod standing;
 pub mod stats;
 pub mod store;
 pub mod task;

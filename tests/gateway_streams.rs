@@ -90,6 +90,7 @@ async fn headers_first_byte_first_token_and_first_text_have_clocks_of_their_own(
                 ..
             } => "started",
             GatewayEvent::Started { .. } => "started otherwise",
+            GatewayEvent::Held { .. } => "held",
             GatewayEvent::FirstToken { .. } => "first",
             GatewayEvent::Content { .. } => "content",
             GatewayEvent::Finished(_) => "finished",

@@ -88,7 +88,10 @@ pub fn judge(evidence: &Evidence<'_>) -> Outcome {
     if mains == 0 {
         let turned_away = last_failure(attempts).map_or_else(
             || "it did not reach the model: check its settings and its standard error".to_owned(),
-            |why| format!("{why}; does it send the token that it is given?"),
+            |why| match last_main(attempts).is_some_and(Attempt::is_long_prompt) {
+                true => format!("{why}; give --max-prompt a larger figure"),
+                false => format!("{why}; does it send the token that it is given?"),
+            },
         );
         let words = format!(
             "the agent {} without any request to the server; {turned_away}",

@@ -5,6 +5,7 @@ mod args;
 mod console;
 mod doing;
 mod exit;
+mod gateway;
 mod pair;
 mod printing;
 mod progress;
@@ -49,6 +50,7 @@ fn dispatch(command: Command, console: Console) -> Result<Exit, Failure> {
         Command::Man => printing::man(console),
         Command::Report(args) => printing::report(&args, console),
         Command::Pair(args) => within_runtime(pair::pair(*args, console)),
+        Command::Gateway(args) => within_runtime(gateway::gateway(args, console)),
         Command::Sim(args) => within_runtime(sim::sim(args, console)),
         Command::Tasks { command } => within_runtime(tasks::tasks(command, console)),
         Command::Agents { command } => within_runtime(agents::agents(command, console)),

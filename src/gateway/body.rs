@@ -13,10 +13,12 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::gate::Permit;
 use super::ledger::Recording;
 use super::link::{Lease, Link, describe};
 use super::mask::Mask;
 use super::observe::{Close, Watch};
+use super::prompt::PromptCap;
 use super::reply::Reason;
 use super::stamped::SocketWatch;
 use crate::clock::Stamp;
@@ -85,6 +87,9 @@ pub(super) struct InFlight {
     pub(super) recording: Recording,
     pub(super) watch: Watch,
     pub(super) lease: Lease,
+    /// The place in the server, freed with the connection.
+    pub(super) permit: Option<Permit>,
+    pub(super) prompt_cap: Option<Arc<PromptCap>>,
 }
 
 /// The server's body, watched.
@@ -249,6 +254,8 @@ impl Through {
             mut recording,
             mut watch,
             lease,
+            permit,
+            prompt_cap,
         }) = self.in_flight.take()
         else {
             return;
@@ -260,9 +267,13 @@ impl Through {
         if recording.attempt.error.is_none() {
             recording.attempt.error = fault;
         }
+        if let (Some(cap), Some(tokens)) = (prompt_cap, recording.attempt.input_tokens) {
+            cap.learn(recording.attempt.request_bytes, tokens);
+        }
         recording.finish(end, at);
-        // The connection closes here.
+        // The connection closes here, and only then is the next request let in.
         drop(lease);
+        drop(permit);
     }
 }
 

@@ -8,6 +8,15 @@ use crate::records::{Attempt, Dialect, Role};
 /// Something that happened at the gateway, as it happens.
 #[derive(Clone, Debug)]
 pub enum GatewayEvent {
+    /// A request was read whole and waits at the gate.
+    Held {
+        /// The attempt's number within the session.
+        number: u32,
+        /// Role by structure.
+        role: Role,
+        /// When.
+        at: Stamp,
+    },
     /// A request was read whole and goes to the server.
     Started {
         /// The attempt's number within the session.

@@ -2,6 +2,7 @@
 
 mod egress;
 mod functional;
+mod gated;
 mod round;
 mod routes;
 mod same_work;
@@ -28,16 +29,19 @@ pub fn verdict(run: &Run, state: RunState) -> Verdict {
     let (functional, mut reasons) = functional::judge(run, state);
     let time = time::judge(run);
     reasons.extend(time.reasons);
+    let mut warnings = time.warnings;
+    warnings.extend(gated::warnings(run));
     Verdict {
         functional,
         time: time.verdict,
         worst_slowdown: time.worst,
         worst_session: time.worst_session,
         together_over_back_to_back: time.together_over_back_to_back,
+        gated: gated::judge(run),
         sessions: time.sessions,
         rounds_needed: time.rounds_needed,
         reasons,
-        warnings: time.warnings,
+        warnings,
     }
 }
 

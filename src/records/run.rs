@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Session, Verdict};
+use super::{GateOrder, Session, Verdict};
 use crate::clock::Seconds;
 
 /// The version of the format of `run.json`.
@@ -124,6 +124,21 @@ pub struct Spec {
     pub time_limit_s: Option<Seconds>,
     /// Slowdown thresholds.
     pub thresholds: Thresholds,
+    /// The gate of the arm `gated`; `null` when there is no such arm, which is the default.
+    #[serde(default)]
+    pub gate: Option<GateSpec>,
+    /// Longer prompts, in estimated tokens, are refused by the gateway; `null` when none are.
+    #[serde(default)]
+    pub max_prompt_tokens: Option<u64>,
+}
+
+/// A gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GateSpec {
+    /// Generation requests of all sessions that are let into the server at once.
+    pub limit: u32,
+    /// Who is let in next.
+    pub order: GateOrder,
 }
 
 /// One session of each arm.
@@ -187,6 +202,8 @@ pub struct Round {
 pub enum ArmKind {
     /// All at once.
     Together,
+    /// All at once, their requests held back by flashrig's own gate.
+    Gated,
     /// One after the other.
     BackToBack,
 }
@@ -196,6 +213,7 @@ impl ArmKind {
     pub fn words(self) -> &'static str {
         match self {
             Self::Together => "together",
+            Self::Gated => "gated",
             Self::BackToBack => "back to back",
         }
     }
@@ -204,9 +222,21 @@ impl ArmKind {
     pub fn slug(self) -> &'static str {
         match self {
             Self::Together => "together",
+            Self::Gated => "gated",
             Self::BackToBack => "back_to_back",
         }
     }
+}
+
+/// How late the rig's own event loop was, in milliseconds: what it may have added to any instant.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RigLag {
+    /// Half of the time it was no later.
+    pub p50: f64,
+    /// 99% of the time it was no later.
+    pub p99: f64,
+    /// It was never later.
+    pub max: f64,
 }
 
 /// One arm of one round.
@@ -229,6 +259,8 @@ pub struct Arm {
     pub cached_share: Option<f64>,
     /// Share of the machine's processors that the sessions' process trees used, 0 to 1.
     pub cpu_share: Option<f64>,
+    /// How late the rig's own event loop was while the sessions ran; `null` when not measured.
+    pub rig_lag_ms: Option<RigLag>,
     /// Sessions, in the order of the plan.
     pub sessions: Vec<Session>,
 }

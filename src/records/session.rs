@@ -60,6 +60,9 @@ pub struct Session {
     pub models_asked: Vec<String>,
     /// Requests that flashrig's own gateway turned away (a wrong token, say); in no other count.
     pub rejected_requests: u64,
+    /// Those of them that it turned away because the prompt was above `--max-prompt`.
+    #[serde(default)]
+    pub long_prompts: u64,
     /// Main and side requests without the nonce of a cold cache.
     pub unmarked_requests: u64,
     /// Prompt tokens of the first main request that the server says came from its cache.

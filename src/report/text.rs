@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use comfy_table::{CellAlignment, Table, presets};
 use console::Style;
 
-use super::figures::{arms, count, middle, part, ratio, seconds, sessions, shown_rounds, times};
+use super::figures::{count, middle, part, ratio, seconds, sessions, shown_rounds, times};
+use super::makespans::makespans;
 use crate::judge::egress_lines;
 use crate::records::{
     ArmKind, CachePolicy, ContextSource, Functional, Run, RunState, Session, Status, TimeVerdict,
@@ -42,7 +43,7 @@ fn whole(run: &Run, out: &mut String) {
         work_table(run)
     );
     let _ = writeln!(out);
-    together_line(run, out);
+    makespans(run, out);
     match &run.verdict {
         Some(verdict) => verdicts(run, verdict, out),
         // The verdict's warnings say it otherwise.
@@ -87,10 +88,20 @@ fn head(run: &Run, out: &mut String) {
         CachePolicy::Warm => "warm cache",
         CachePolicy::Keep => "cache as found",
     };
+    let gate = run.spec.gate.map_or_else(String::new, |gate| {
+        format!(
+            " · gated arm: {} at once, {}",
+            gate.limit,
+            gate.order.words()
+        )
+    });
+    let cap = run.spec.max_prompt_tokens.map_or_else(String::new, |n| {
+        format!(" · prompts up to {} tokens", count(Some(n as f64)))
+    });
     let rounds = run.spec.rounds;
     let _ = writeln!(
         out,
-        "{rounds} round{} · {cache} · contained by {} · {}",
+        "{rounds} round{} · {cache}{gate}{cap} · contained by {} · {}",
         if rounds == 1 { "" } else { "s" },
         run.rig.sandbox,
         run.started_at,
@@ -122,10 +133,14 @@ fn new_table(head: &[&str], left: usize, words: &[usize]) -> Table {
 }
 
 fn summary_table(run: &Run) -> Table {
-    let head = [
+    let gated = run.spec.gate.is_some();
+    let mut head = vec![
         "session", "agent", "alone", "together", "slowdown", "result",
     ];
-    let mut table = new_table(&head, 2, &[5]);
+    if gated {
+        head.insert(5, "gated");
+    }
+    let mut table = new_table(&head, 2, &[head.len() - 1]);
     for spec in &run.spec.sessions {
         let slowdown = run
             .verdict
@@ -138,7 +153,7 @@ fn summary_table(run: &Run) -> Table {
             }))
         };
         let version = spec.agent.version.as_deref().unwrap_or("");
-        table.add_row([
+        let mut row = vec![
             spec.id.clone(),
             format!("{} {version}", spec.agent.name)
                 .trim_end()
@@ -147,7 +162,11 @@ fn summary_table(run: &Run) -> Table {
             wall(ArmKind::Together),
             slowdown,
             result(run, &spec.id),
-        ]);
+        ];
+        if gated {
+            row.insert(5, wall(ArmKind::Gated));
+        }
+        table.add_row(row);
     }
     table
 }
@@ -194,17 +213,18 @@ fn how_it_went(all: &[&Session]) -> String {
     }
 }
 
-/// A row for each session alone and together: its names, then what `cells` makes of it.
-fn both_arms<const N: usize>(
-    run: &Run,
-    table: &mut Table,
-    cells: impl Fn(&[&Session]) -> [String; N],
-) {
+/// A row for each session alone, together and, where that ran, gated: its names, then what `cells`
+/// makes of it.
+fn every_arm(run: &Run, table: &mut Table, cells: impl Fn(&[&Session]) -> Vec<String>) {
     for spec in &run.spec.sessions {
         for (kind, name, arm) in [
             (ArmKind::BackToBack, spec.id.as_str(), "alone"),
             (ArmKind::Together, "", "together"),
+            (ArmKind::Gated, "", "gated"),
         ] {
+            if kind == ArmKind::Gated && run.spec.gate.is_none() {
+                continue;
+            }
             let names = [name.to_owned(), arm.to_owned()];
             table.add_row(
                 names
@@ -216,19 +236,27 @@ fn both_arms<const N: usize>(
 }
 
 fn split_table(run: &Run) -> Table {
-    let head = [
+    let gated = run.spec.gate.is_some();
+    let mut head = vec![
         "session", "arm", "startup", "waiting", "decoding", "between", "back-off", "exit",
     ];
+    if gated {
+        head.insert(3, "gate");
+    }
     let mut table = new_table(&head, 2, &[]);
-    both_arms(run, &mut table, |items| {
-        [
+    every_arm(run, &mut table, |items| {
+        let mut cells = vec![
             seconds(part(items, |s| s.startup_s.0)),
-            seconds(part(items, |s| s.waiting_s.0 + s.gate_s.0)),
+            seconds(part(items, |s| s.waiting_s.0)),
             seconds(part(items, |s| s.decoding_s.0)),
             seconds(part(items, |s| s.between_s.0)),
             seconds(part(items, |s| s.backoff_s.0)),
             seconds(part(items, |s| s.exit_s.0)),
-        ]
+        ];
+        if gated {
+            cells.insert(1, seconds(part(items, |s| s.gate_s.0)));
+        }
+        cells
     });
     table
 }
@@ -246,13 +274,13 @@ fn work_table(run: &Run) -> Table {
         "memory",
     ];
     let mut table = new_table(&head, 2, &[]);
-    both_arms(run, &mut table, |items| {
+    every_arm(run, &mut table, |items| {
         let cached = middle(items, |s| {
             let (cached, input) = (s.cached_tokens? as f64, s.input_tokens? as f64);
             (input > 0.0).then_some(cached / input)
         });
         let memory = middle(items, |s| s.peak_rss_bytes.map(|b| b as f64 / 1048576.0));
-        [
+        vec![
             count(middle(items, |s| Some(s.requests as f64))),
             count(middle(items, |s| Some(s.side_requests as f64))),
             count(middle(items, |s| s.input_tokens.map(|n| n as f64))),
@@ -263,38 +291,6 @@ fn work_table(run: &Run) -> Table {
         ]
     });
     table
-}
-
-fn together_line(run: &Run, out: &mut String) {
-    let together = middle(&arms(run, ArmKind::Together), |a| a.makespan_s.map(|m| m.0));
-    let alone = middle(&arms(run, ArmKind::BackToBack), |a| {
-        a.sum_of_walls_s.map(|m| m.0)
-    });
-    let _ = write!(
-        out,
-        "Together {}, back to back {}",
-        seconds(together),
-        seconds(alone)
-    );
-    let Some(overall) = run.verdict.as_ref().map(|v| v.together_over_back_to_back) else {
-        let _ = writeln!(out, ".");
-        return;
-    };
-    let _ = match overall.value {
-        None => writeln!(out, ": not compared, no round is valid."),
-        Some(r) => {
-            let percent = ((r - 1.0) * 100.0).abs();
-            let words = match r {
-                _ if percent < 0.5 => "both take the same time".to_owned(),
-                r if r < 1.0 => format!("together finishes {percent:.0}% sooner"),
-                _ => format!("together finishes {percent:.0}% later"),
-            };
-            let interval = overall.ci95.map_or_else(String::new, |[low, high]| {
-                format!(" (ratio {r:.2}, 95% {low:.2}–{high:.2}, n={})", overall.n)
-            });
-            writeln!(out, ": {}{interval}.", Style::new().bold().apply_to(words))
-        }
-    };
 }
 
 fn verdicts(run: &Run, verdict: &Verdict, out: &mut String) {
@@ -425,6 +421,8 @@ mod tests {
                     pass: 1.5,
                     fail: 2.0,
                 },
+                gate: None,
+                max_prompt_tokens: None,
             },
             rounds,
             verdict: None,
@@ -436,7 +434,8 @@ mod tests {
             for arm in &mut round.arms {
                 arm_figures(arm, Some(2));
             }
-            (round.valid, round.invalid_reasons) = round_validity(&round.arms, 2);
+            (round.valid, round.invalid_reasons) =
+                round_validity(&round.arms, 2, &[ArmKind::Together, ArmKind::BackToBack]);
         }
         run.verdict = Some(verdict(&run, run.state));
         console::set_colors_enabled(false);

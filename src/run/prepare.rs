@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -12,7 +13,7 @@ use super::rounds::Context;
 use crate::agent::{HOME_FOLDERS, Values, launch};
 use crate::clock::Stamp;
 use crate::egress::{AllowList, EgressGuard, GuardConfig};
-use crate::gateway::{GatewayEvent, GatewaySession, Limits, ListenConfig, Secret, Session};
+use crate::gateway::{Gate, GatewayEvent, GatewaySession, Limits, ListenConfig, Secret, Session};
 use crate::plan::SessionPlan;
 use crate::process::{Output, Prepared, Spec};
 use crate::records::{ArmKind, CachePolicy};
@@ -45,6 +46,7 @@ pub async fn prepare(
     plan: &SessionPlan,
     round: u32,
     kind: ArmKind,
+    gate: Option<Arc<Gate>>,
 ) -> anyhow::Result<Ready> {
     let places = places(context, plan, round, kind)?;
     let base = context.bases[plan.index].clone();
@@ -55,7 +57,7 @@ pub async fn prepare(
         .with_context(|| format!("session {}: cannot copy its repository", plan.id))?;
 
     let token = token(&context.secret, &plan.id, round, kind);
-    let gateway = open_gateway(context, plan, round, kind, &token, &places).await?;
+    let gateway = open_gateway(context, plan, (round, kind), gate, &token, &places).await?;
     let egress = open_guard(context, plan).await?;
     let record = &context.server.record;
     let values = Values {
@@ -170,8 +172,8 @@ fn make_writable(folder: &Path) {
 async fn open_gateway(
     context: &Context,
     plan: &SessionPlan,
-    round: u32,
-    kind: ArmKind,
+    (round, kind): (u32, ArmKind),
+    gate: Option<Arc<Gate>>,
     token: &str,
     places: &Places,
 ) -> anyhow::Result<GatewaySession> {
@@ -181,14 +183,19 @@ async fn open_gateway(
         upstream: context.server.upstream.clone(),
         // No limit of the gateway's own: the session's covers a server that falls silent, and two
         // clocks on one limit would leave it to chance which of them tells the story.
-        limits: Limits::default(),
+        limits: Limits {
+            prompt_tokens: context.plan.max_prompt_tokens,
+            ..Limits::default()
+        },
         nonce: nonce(context, &plan.id, round, kind),
+        gate,
         origin: context.bus.origin().clone(),
     };
     let (live, id) = (context.bus.live(), plan.id.clone());
     let bodies = context.bodies.as_ref().map(|b| b.session(&places.record));
     let observer = move |event: GatewayEvent| {
         let step = match event {
+            GatewayEvent::Held { number, role, at } => Step::Held { number, role, at },
             GatewayEvent::Started {
                 number,
                 role,

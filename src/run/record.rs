@@ -50,6 +50,7 @@ pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
         unknown_routes: unknown_routes(attempts),
         models_asked: models_asked(attempts),
         rejected_requests: sum.rejected,
+        long_prompts: sum.long_prompts,
         unmarked_requests: sum.unmarked,
         first_cached_tokens: sum.first_cached_tokens,
         turns: gone.transcript.turns,

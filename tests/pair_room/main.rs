@@ -11,6 +11,7 @@ mod agent;
 mod bad_input;
 mod egress;
 mod faulty;
+mod gated;
 mod hangs;
 mod interrupted;
 mod leftovers;

@@ -28,7 +28,7 @@ const VARIABLES: [&str; 9] = [
 
 /// The cache that agents are installed into: the one of whoever runs the tests, so that hundreds
 /// of megabytes are fetched once and not for every run.
-fn cache() -> PathBuf {
+pub fn cache() -> PathBuf {
     let environment: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
     flashrig::agent::cache_folder(&environment)
 }
@@ -156,7 +156,7 @@ impl Operator {
 }
 
 /// Toolchains of whoever runs the tests; their HOME is another one now.
-fn rustup_home() -> Option<PathBuf> {
+pub fn rustup_home() -> Option<PathBuf> {
     if let Some(folder) = std::env::var_os("RUSTUP_HOME") {
         return Some(folder.into());
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use flashrig::clock::{Origin, Seconds, Stamp};
 use flashrig::gateway::{
-    Activity, GatewayEvent, GatewaySession, KeyStyle, Limits, ListenConfig, Secret, Session,
+    Activity, Gate, GatewayEvent, GatewaySession, KeyStyle, Limits, ListenConfig, Secret, Session,
     Upstream as Target,
 };
 use flashrig::records::Attempt;
@@ -27,6 +27,7 @@ pub struct Rig {
 pub struct Setup {
     pub limits: Limits,
     pub nonce: Option<String>,
+    pub gate: Option<Arc<Gate>>,
     /// In place of the scripted server's.
     pub url: Option<String>,
     /// Where the gateway runs, in place of the test's own runtime.
@@ -51,6 +52,7 @@ impl Rig {
             upstream,
             limits: setup.limits,
             nonce: setup.nonce,
+            gate: setup.gate,
             origin: origin.clone(),
         };
         let runtime = setup

@@ -14,6 +14,7 @@ use crate::cli::exit::{Exit, Failure, OrFail};
 use crate::cli::setting::{Setting, sandbox};
 use crate::cli::{progress, signals};
 use crate::clock::{Origin, Seconds};
+use crate::gateway::LagMeter;
 use crate::judge::answer;
 use crate::plan::Plan;
 use crate::records::{RUN_SCHEMA, Rig, Run, RunState, Spec};
@@ -142,6 +143,8 @@ async fn prepare(
             cache: plan.cache,
             time_limit_s: args.time_limit.map(Seconds::from),
             thresholds: plan.thresholds,
+            gate: plan.gate,
+            max_prompt_tokens: plan.max_prompt_tokens,
         },
         rounds: Vec::new(),
         verdict: None,
@@ -161,6 +164,7 @@ async fn prepare(
         bodies: (!args.no_bodies).then(Bodies::start),
         keep: args.keep,
         cores,
+        lag: LagMeter::start(|_| ()).or_rig()?,
     };
     Ok((context, record))
 }

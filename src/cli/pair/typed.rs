@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::agent::{self, CommandLine, Profile};
-use crate::cli::args::{Cache, PairArgs};
+use crate::cli::args::{Cache, GateOrderArg, PairArgs};
 use crate::cli::exit::{Failure, OrFail, usage};
 use crate::plan::{Agent, Plan};
-use crate::records::{CachePolicy, Thresholds};
+use crate::records::{CachePolicy, GateSpec, Thresholds};
 use crate::task::{self, Task};
 
 /// What was typed, read and validated: tasks and the profiles of their agents.
@@ -23,6 +23,8 @@ pub struct Typed {
     pub command: Option<CommandLine>,
     /// Slowdown thresholds.
     pub thresholds: Thresholds,
+    /// The gate of the third arm.
+    pub gate: Option<GateSpec>,
 }
 
 impl Typed {
@@ -78,6 +80,7 @@ impl Typed {
             profiles,
             command,
             thresholds: Thresholds { pass, fail },
+            gate: gate(args)?,
         })
     }
 }
@@ -95,7 +98,7 @@ pub fn plan(
         .zip(&wanted.agents)
         .map(|(task, agent)| (task.clone(), agents[agent].clone()))
         .collect();
-    let mut plan = Plan::new(
+    let plan = Plan::new(
         sessions,
         args.rounds.unwrap_or(if simulated { 1 } else { 3 }),
         match args.cache {
@@ -106,6 +109,22 @@ pub fn plan(
         wanted.thresholds,
         args.time_limit,
     );
-    plan.allow_egress.clone_from(&args.allow_egress);
-    plan
+    Plan {
+        gate: wanted.gate,
+        max_prompt_tokens: args.max_prompt,
+        allow_egress: args.allow_egress.clone(),
+        ..plan
+    }
+}
+
+/// `--gated` alone lets in one request at a time; `--gate N` says how many, and needs no `--gated`.
+fn gate(args: &PairArgs) -> Result<Option<GateSpec>, Failure> {
+    let order = args.gate_order.map(GateOrderArg::order).unwrap_or_default();
+    match (args.gate.or(args.gated.then_some(1)), args.gate_order) {
+        (Some(limit), _) => Ok(Some(GateSpec { limit, order })),
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(usage(
+            "--gate-order orders a gate that is not there; add --gated, or --gate N",
+        )),
+    }
 }
