@@ -215,10 +215,7 @@ fn side_requests_wait_less_under_side_first_than_under_fifo() {
 
 #[test]
 fn a_server_that_takes_one_request_refuses_together_and_is_content_behind_the_gate() {
-    for (answer, status) in [
-        (Answer::OverloadedBeside, 529),
-        (Answer::FailedBeside, 500),
-    ] {
+    for (answer, status) in [(Answer::OverloadedBeside, 529), (Answer::FailedBeside, 500)] {
         let stage = Stage::new();
         stage.agent(&Agent {
             steps: &GOOD,
