@@ -8,6 +8,7 @@ pub mod agent;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod egress;
 pub mod embedded;
 pub mod gateway;
 pub mod judge;

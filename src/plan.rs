@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::{CommandLine, Found, Profile};
+use crate::egress::Pattern;
 use crate::records::{AgentId, ArmKind, CachePolicy, GateSpec, SessionSpec, Thresholds};
 use crate::task::Task;
 
@@ -60,6 +61,8 @@ pub struct Plan {
     pub gate: Option<GateSpec>,
     /// The longest prompt that the gateway lets through, in tokens.
     pub max_prompt_tokens: Option<u64>,
+    /// Destinations beyond this machine that every agent may reach.
+    pub allow_egress: Vec<Pattern>,
 }
 
 impl Plan {
@@ -95,6 +98,7 @@ impl Plan {
             thresholds,
             gate: None,
             max_prompt_tokens: None,
+            allow_egress: Vec::new(),
         }
     }
 

@@ -319,17 +319,113 @@ async fn a_line_of_eight_mebibytes_and_a_stream_without_line_ends_pass_whole() {
 }
 
 #[tokio::test]
-async fn compressed_answers_pass_unread_and_their_tokens_are_unknown() {
-    let rig = Rig::new().await;
-    let mut client = rig.post(CHAT, CHAT_BODY).await;
-    let (mut server, _) = rig.server.request().await;
-    server.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\n\x1f\x0b\x08").await;
-    assert_eq!(client.response().await.body, b"\x1f\x0b\x08");
-    let row = rig.row().await;
-    assert_eq!(
-        (row.end, row.input_tokens, row.clocks.first_token_s),
-        (End::Complete, None, None)
+async fn every_arrival_is_kept_so_that_the_longest_stall_can_be_worked_out_again() {
+    let tokens: Vec<String> = (0..40)
+        .map(|n| delta(&format!("{{\"content\":\"{n}\"}}")))
+        .collect();
+    let chunks: Vec<&str> = tokens.iter().map(String::as_str).chain([STOP]).collect();
+    let (_, _, row) = chat_stream(&chunks).await;
+    assert_eq!((row.content_events, row.event_gaps_us.len()), (40, 39));
+    assert!(!row.event_gaps_cut);
+    let clocks = &row.clocks;
+    let span = clocks.last_token_s.unwrap().0 - clocks.first_token_s.unwrap().0;
+    let sum: u64 = row.event_gaps_us.iter().map(|gap| u64::from(*gap)).sum();
+    assert!(
+        (sum as f64 / 1e6 - span).abs() <= 2e-6,
+        "{sum} µs, {span} s"
     );
+    let longest = f64::from(row.event_gaps_us.iter().copied().max().unwrap()) / 1e6;
+    assert!((longest - row.longest_gap_s.unwrap().0).abs() <= 2e-6);
+}
+
+#[tokio::test]
+async fn tool_calls_are_put_together_and_their_oddities_flagged() {
+    let parts = [
+        r#"[{"index":0,"id":"","function":{"name":"ls","arguments":""}}]"#,
+        r#"[{"function":{"arguments":"{\"a\":"}}]"#,
+        r#"[{"function":{"arguments":"1"}}]"#,
+        r#"[{"index":1,"id":"c","function":{"name":"cat","arguments":"{}"}}]"#,
+    ];
+    let chunks = parts.map(|calls| delta(&format!("{{\"tool_calls\":{calls}}}")));
+    let chunks: Vec<&str> = chunks.iter().map(String::as_str).chain([STOP]).collect();
+    let (_, _, row) = chat_stream(&chunks).await;
+    let calls: Vec<_> = row
+        .tool_calls
+        .iter()
+        .map(|call| {
+            (
+                call.name.as_deref(),
+                call.id.as_deref(),
+                call.argument_bytes,
+            )
+        })
+        .collect();
+    assert_eq!(calls, [(Some("ls"), None, 6), (Some("cat"), Some("c"), 2)]);
+    let want = [
+        "tool_call_empty_id",
+        "tool_call_without_index",
+        "tool_call_id_only_once",
+        "tool_call_arguments_not_json",
+    ];
+    assert_eq!(row.oddities, want);
+}
+
+#[tokio::test]
+async fn tool_calls_of_the_other_dialects_are_put_together_too() {
+    let start = |index, id| {
+        let block = format!(r#"{{"type":"tool_use","id":"{id}","name":"ls","input":{{}}}}"#);
+        event(
+            "",
+            &format!(r#"{{"type":"content_block_start","index":{index},"content_block":{block}}}"#),
+        )
+    };
+    let input = |index, json: &str| {
+        let part = serde_json::to_string(json).unwrap();
+        event(
+            "",
+            &format!(
+                r#"{{"type":"content_block_delta","index":{index},"delta":{{"type":"input_json_delta","partial_json":{part}}}}}"#
+            ),
+        )
+    };
+    let stop = event("", r#"{"type":"message_stop"}"#);
+    let parts = [
+        start(1, "t"),
+        start(2, "t"),
+        input(1, "{\"a\":"),
+        input(2, "{}"),
+        input(1, "1}"),
+        input(9, " "),
+    ];
+    let chunks: Vec<&str> = parts
+        .iter()
+        .map(String::as_str)
+        .chain([stop.as_str()])
+        .collect();
+    let (_, _, row) = stream(MESSAGES, MESSAGES_BODY, &chunks).await;
+    let bytes: Vec<u64> = row
+        .tool_calls
+        .iter()
+        .map(|call| call.argument_bytes)
+        .collect();
+    assert_eq!(bytes, [7, 3], "what belongs to no block goes to the last");
+    assert_eq!(
+        row.oddities,
+        ["tool_call_duplicate_id", "tool_call_unknown_index"]
+    );
+
+    let parts = [
+        r#"{"type":"response.output_item.added","output_index":1,"item":{"type":"function_call","id":"fc","call_id":"c","name":"ls","arguments":""}}"#,
+        r#"{"type":"response.function_call_arguments.delta","output_index":1,"item_id":"fc","delta":"{}"}"#,
+        r#"{"type":"response.output_item.done","output_index":1,"item":{"type":"function_call","call_id":"c","name":"ls","arguments":"{}"}}"#,
+        r#"{"type":"response.completed","response":{"status":"completed","usage":{"output_tokens":3,"output_tokens_details":{"reasoning_tokens":2}}}}"#,
+    ];
+    let parts = parts.map(|part| event("", part));
+    let chunks: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let (_, _, row) = stream(RESPONSES, r#"{"stream":true}"#, &chunks).await;
+    let call = &row.tool_calls[0];
+    assert_eq!((call.id.as_deref(), call.argument_bytes), (Some("c"), 2));
+    assert_eq!((row.reasoning_tokens, row.oddities.len()), (Some(2), 0));
 }
 
 proptest! {

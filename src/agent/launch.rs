@@ -6,9 +6,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::Profile;
+use crate::egress::{LOOPBACK_NAMES, proxy_environment};
 
 /// Placeholders that a profile may use.
-const PLACEHOLDERS: [&str; 9] = [
+const PLACEHOLDERS: [&str; 10] = [
     "prompt",
     "base_url",
     "token",
@@ -18,6 +19,7 @@ const PLACEHOLDERS: [&str; 9] = [
     "context",
     "output_limit",
     "client_limit_ms",
+    "proxy_url",
 ];
 
 /// Variables that hold the places of toolchains; their values are passed on, since an agent
@@ -145,6 +147,8 @@ pub struct Values {
     pub context: u64,
     /// The limit that clients are given for one request, above the session's own.
     pub client_limit_ms: u64,
+    /// Address of the session's egress guard.
+    pub proxy_url: String,
 }
 
 impl Values {
@@ -164,6 +168,7 @@ impl Values {
             "home" => self.home.display().to_string(),
             "context" => self.context.to_string(),
             "output_limit" => self.output_limit().to_string(),
+            "proxy_url" => self.proxy_url.clone(),
             _ => self.client_limit_ms.to_string(),
         }
     }
@@ -233,6 +238,9 @@ pub fn launch(
         .map(|a| OsString::from(a.render(values, false)))
         .collect();
     let mut env = base_environment(&values.home, operator);
+    for (name, value) in proxy_environment(&values.proxy_url) {
+        env.insert(name.into(), value.into());
+    }
     for name in &profile.pass_env {
         if let Some(value) = operator.get(&OsString::from(name)) {
             env.insert(name.into(), value.clone());
@@ -301,8 +309,8 @@ pub fn base_environment(
         ("GIT_TERMINAL_PROMPT", "0".into()),
         ("TERM", "dumb".into()),
         ("SHELL", "/bin/sh".into()),
-        ("NO_PROXY", "127.0.0.1,localhost,::1".into()),
-        ("no_proxy", "127.0.0.1,localhost,::1".into()),
+        ("NO_PROXY", LOOPBACK_NAMES.into()),
+        ("no_proxy", LOOPBACK_NAMES.into()),
     ] {
         env.insert(name.into(), value);
     }
@@ -327,6 +335,7 @@ mod tests {
             home: "/h".into(),
             context: 8192,
             client_limit_ms: 1000,
+            proxy_url: "http://127.0.0.1:9".into(),
         }
     }
 
@@ -372,6 +381,31 @@ mod tests {
             };
             assert_eq!(of("LANG"), Some("C.UTF-8".into()));
             assert_eq!(of("HOME"), Some("/h".into()));
+        }
+    }
+
+    #[test]
+    fn every_agent_is_led_to_the_guard_and_past_it_to_loopback() {
+        for name in Library::new(None).names() {
+            let profile = Library::new(None).load(&name).unwrap();
+            assert!(profile.egress_allow.is_empty(), "{name}");
+            let launch = launch(&profile, Path::new("/o"), None, &values(), &operator());
+            let env: BTreeMap<_, _> = launch.env.into_iter().collect();
+            for variable in ["HTTP_PROXY", "https_proxy", "ALL_PROXY", "npm_config_proxy"] {
+                let value = env[&OsString::from(variable)]
+                    .to_string_lossy()
+                    .into_owned();
+                assert_eq!(value, "http://127.0.0.1:9", "{name}: {variable}");
+            }
+            for variable in ["NO_PROXY", "no_proxy"] {
+                let value = env[&OsString::from(variable)]
+                    .to_string_lossy()
+                    .into_owned();
+                assert!(
+                    value.starts_with("127.0.0.1,localhost,::1"),
+                    "{name}: {value}"
+                );
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 //! 1 after a recovered one, or not at all. Pure.
 
 use super::Summary;
-use crate::records::{Attempt, End, Exit, Role, Status};
+use crate::records::{Attempt, End, Exit, RefusalKind, Role, Status};
 
 /// Why a session's process is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,6 +161,13 @@ fn last_failure(attempts: &[Attempt]) -> Option<String> {
 fn cut_off_request(attempts: &[Attempt]) -> Option<String> {
     let last = last_main(attempts).filter(|a| a.end == End::ClientAborted)?;
     let clocks = &last.clocks;
+    if last.gate.is_some() && clocks.permit_s.is_none() {
+        let held = clocks.end_s.0 - clocks.body_s.unwrap_or(clocks.head_s).0;
+        return Some(format!(
+            "request {} had been held by flashrig's gate for {held:.1} s",
+            last.number
+        ));
+    }
     let (since, what) = match clocks.last_token_s {
         Some(token) => (token, "no further token"),
         None => (clocks.head_s, "no token"),
@@ -202,58 +209,65 @@ fn failure_words(attempt: &Attempt) -> Option<String> {
     let number = attempt.number;
     Some(match attempt.end {
         End::Complete | End::ClientAborted => return None,
-        End::Refused => refused_words(number, &status, &said),
+        End::Refused => refused_words(attempt.refusal, number, &status, &said),
         End::RejectedByGateway => {
             format!("flashrig's gateway rejected request {number} ({status}){said}")
         }
         End::Overloaded => format!("the server was too busy for request {number} ({status}){said}"),
-        End::UpstreamError => format!("the server failed request {number} ({status}){said}"),
+        End::UpstreamError => format!(
+            "the server failed request {number} ({status}){said}{}",
+            knob(attempt.refusal)
+        ),
         End::Unreachable => format!("the server could not be reached for request {number}{said}"),
         End::Truncated => format!("the server broke off its answer to request {number}{said}"),
         End::Stalled => format!("the server fell silent in its answer to request {number}{said}"),
         End::ErrorInStream => {
-            format!("the server reported an error within its answer to request {number}{said}")
+            format!(
+                "the server reported an error within its answer to request {number}{said}{}",
+                knob(attempt.refusal)
+            )
         }
     })
 }
 
-/// The words for a refusal, with the knob to turn when the cause is a known kind.
-fn refused_words(number: u32, status: &str, said: &str) -> String {
-    let lower = said.to_lowercase();
-    let too_long = [
-        "context length",
-        "context size",
-        "context window",
-        "maximum context",
-        "n_ctx",
-        "too long",
-        "exceeds the available context",
-    ]
-    .iter()
-    .any(|w| lower.contains(w));
-    if too_long {
-        return format!(
-            "context too small: the server refused request {number} ({status}){said}; start the \
-             server with a longer context, or give --context the length that it has"
-        );
+/// The words for a refusal: its kind, what the server said, and the knob to turn.
+fn refused_words(kind: Option<RefusalKind>, number: u32, status: &str, said: &str) -> String {
+    let class = match kind {
+        Some(RefusalKind::ContextTooSmall) => "context too small: ",
+        Some(RefusalKind::OutOfMemory) => "prompt too large for the server's memory: ",
+        Some(RefusalKind::RequestShape) => {
+            return format!(
+                "the server rejects the shape of the agent's requests: request {number} \
+                 ({status}){said}"
+            );
+        }
+        Some(RefusalKind::Auth) => "key missing or wrong: ",
+        Some(RefusalKind::UnknownModel) => "unknown model: ",
+        Some(RefusalKind::UnknownRoute) => "unknown route: ",
+        Some(RefusalKind::TooMany | RefusalKind::Other) | None => "",
+    };
+    let knob = knob(kind);
+    format!("{class}the server refused request {number} ({status}){said}{knob}")
+}
+
+/// What to do about a refusal of this kind.
+fn knob(kind: Option<RefusalKind>) -> &'static str {
+    match kind {
+        Some(RefusalKind::ContextTooSmall) => {
+            "; start the server with a longer context, or give --context the length that it has"
+        }
+        Some(RefusalKind::OutOfMemory) => {
+            "; give the server more memory or a smaller cache, or run fewer sessions at once"
+        }
+        Some(RefusalKind::Auth) => {
+            "; put the server's key into a variable and name it with --key-env"
+        }
+        Some(RefusalKind::UnknownModel) => "; name one that the server serves with --model",
+        Some(RefusalKind::UnknownRoute) => {
+            "; at this address the server does not speak the agent's protocol"
+        }
+        Some(RefusalKind::RequestShape | RefusalKind::TooMany | RefusalKind::Other) | None => "",
     }
-    let shape = [
-        "role",
-        "system message",
-        "unexpected",
-        "unsupported",
-        "unknown field",
-        "not supported",
-        "invalid type",
-    ]
-    .iter()
-    .any(|w| lower.contains(w));
-    if status == "400" && shape {
-        return format!(
-            "the server rejects the shape of the agent's requests: request {number} ({status}){said}"
-        );
-    }
-    format!("the server refused request {number} ({status}){said}")
 }
 
 fn exit_words(exit: Exit) -> String {
@@ -373,6 +387,21 @@ mod tests {
     }
 
     #[test]
+    fn a_time_limit_while_the_gate_held_the_request_is_not_laid_at_the_servers_door() {
+        let mut held = attempt(Role::Main, End::ClientAborted, 1.0, None, 9.0);
+        held.gate = Some(crate::records::GateFact {
+            let_in: 1,
+            in_line: 0,
+            overtaken: 0,
+        });
+        let words = cut_off_request(&[held]);
+        assert_eq!(
+            words.as_deref(),
+            Some("request 1 had been held by flashrig's gate for 8.0 s")
+        );
+    }
+
+    #[test]
     fn a_crash_before_the_result_is_an_agent_error_with_its_last_words() {
         let attempts = [attempt(Role::Main, End::Complete, 1.0, Some(1.5), 2.0)];
         let summary = Summary {
@@ -394,6 +423,7 @@ mod tests {
     fn a_prompt_beyond_the_context_names_the_knob() {
         let mut refused = attempt(Role::Main, End::Refused, 1.0, None, 1.1);
         refused.status = Some(400);
+        refused.refusal = Some(RefusalKind::ContextTooSmall);
         refused.error = Some(AttemptError {
             kind: Some("invalid_request_error".into()),
             message:

@@ -7,6 +7,7 @@ use super::launch::{Template, TemplateError};
 use super::raw::{RawDialect, RawFormat, RawMeaning, RawProfile, RawRule};
 use super::transcript::{Grammar, Meaning, Pointer, Rule};
 use crate::config::{FileError, parse_duration};
+use crate::egress::{Pattern, PatternError};
 use crate::records::Dialect;
 
 /// The format of agent profiles.
@@ -41,6 +42,8 @@ pub struct Profile {
     pub env: Vec<(String, Template)>,
     /// Variables passed on from the operator.
     pub pass_env: Vec<String>,
+    /// Destinations beyond this machine that it may reach.
+    pub egress_allow: Vec<Pattern>,
     /// Files for the private home.
     pub files: Vec<HomeFile>,
     /// How its standard output is read.
@@ -166,6 +169,14 @@ impl Profile {
                 .map(|(k, v)| Ok((k.clone(), template(&format!("env.{k}"), v)?)))
                 .collect::<Result<_, FileError>>()?,
             pass_env: raw.pass_env,
+            egress_allow: raw
+                .egress_allow
+                .iter()
+                .map(|p| {
+                    p.parse()
+                        .map_err(|e: PatternError| bad("egress_allow", e.to_string()))
+                })
+                .collect::<Result<_, _>>()?,
             files,
             transcript: Grammar {
                 json_lines: raw.transcript.format == RawFormat::JsonLines,

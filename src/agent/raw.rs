@@ -32,6 +32,10 @@ pub struct RawProfile {
     /// Names of variables of the operator's environment that are passed on.
     #[serde(default)]
     pub pass_env: Vec<String>,
+    /// Destinations beyond this machine that the agent may reach through the session's proxy, as
+    /// `HOST` or `HOST:PORT`; `*.example.com` is every name below. Everything else is refused.
+    #[serde(default)]
+    pub egress_allow: Vec<String>,
     /// Files written into the session's private home before the start.
     #[serde(default)]
     pub files: Vec<RawFile>,

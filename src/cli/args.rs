@@ -146,6 +146,10 @@ pub struct PairArgs {
     /// How sessions are contained
     #[arg(long, value_enum, default_value_t = SandboxArg::Auto)]
     pub sandbox: SandboxArg,
+    /// Let agents reach a destination beyond this machine through their proxy, which otherwise
+    /// refuses all; *.example.com is every name below (may be given more than once)
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub allow_egress: Vec<crate::egress::Pattern>,
     /// Keep every session's workspace in the results folder
     #[arg(long)]
     pub keep: bool,

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::Method;
 use hyper::body::{Body, Incoming};
-use hyper::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
+use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
 use hyper::http::{Request, Response, Version};
 
 use super::body::{GatewayBody, InFlight, Through};
@@ -351,6 +351,13 @@ fn hand_over(
         parts.headers.remove(CONTENT_LENGTH);
     }
     headers::strip_hop_by_hop(&mut parts.headers);
+    let mask = shared.link.upstream.mask();
+    if let Some(mask) = &mask {
+        mask.headers(&mut parts.headers);
+    }
+    // Servers are told not to compress when there is a key; one that does so yet is not readable
+    // here, and changing bytes would only break it.
+    let mask = mask.filter(|_| !parts.headers.contains_key(CONTENT_ENCODING));
     parts.version = Version::HTTP_11;
     recording.attempt.clocks.response_head_s = Some(recording.at(lease.last_read()));
     recording.attempt.status = Some(parts.status.as_u16());
@@ -369,6 +376,7 @@ fn hand_over(
         link,
         framed,
         shared.limits.time_limit,
-    );
+    )
+    .masked(mask);
     Response::from_parts(parts, GatewayBody::Through(Box::new(body)))
 }

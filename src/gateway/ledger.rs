@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 use super::events::{Activity, GatewayEvent, Observer};
-use super::observe::Facts;
+use super::observe::{Facts, refusal};
 use super::request::RequestFacts;
 use super::route;
 use crate::clock::{Origin, Seconds, Stamp};
@@ -27,9 +27,16 @@ pub(super) struct Ledger {
 #[derive(Default)]
 struct Rows {
     last_number: u32,
-    /// The first attempt with each body.
-    bodies: HashMap<String, u32>,
+    bodies: HashMap<String, BodySeen>,
     done: Vec<Attempt>,
+}
+
+/// The attempts with one body.
+struct BodySeen {
+    /// The number of the first.
+    first: u32,
+    /// How many are in flight.
+    open: u32,
 }
 
 impl Ledger {
@@ -105,17 +112,24 @@ impl Ledger {
             status: None,
             end: End::ClientAborted,
             error: None,
+            refusal: None,
             stop_reason: None,
             request_bytes: 0,
             response_bytes: 0,
             input_tokens: None,
             cached_tokens: None,
             output_tokens: None,
+            reasoning_tokens: None,
             content_events: 0,
             longest_gap_s: None,
+            event_gaps_us: Vec::new(),
+            event_gaps_cut: false,
+            tool_calls: Vec::new(),
+            oddities: Vec::new(),
             missing_fields: Vec::new(),
             body_hash: None,
             repeats: None,
+            repeats_open: false,
             body_changed: false,
             gate: None,
             clocks: Clocks {
@@ -169,13 +183,14 @@ impl Recording {
         attempt.messages = facts.messages;
         attempt.max_tokens = facts.max_tokens;
         if let Some(hash) = &hash {
-            let first = *self
-                .ledger
-                .rows()
-                .bodies
-                .entry(hash.clone())
-                .or_insert(attempt.number);
-            attempt.repeats = (first != attempt.number).then_some(first);
+            let mut rows = self.ledger.rows();
+            let seen = rows.bodies.entry(hash.clone()).or_insert(BodySeen {
+                first: attempt.number,
+                open: 0,
+            });
+            attempt.repeats = (seen.first != attempt.number).then_some(seen.first);
+            attempt.repeats_open = seen.open > 0 && route::generates(attempt.dialect);
+            seen.open += 1;
         }
         attempt.body_hash = hash;
     }
@@ -233,6 +248,11 @@ impl Recording {
         attempt.input_tokens = facts.input_tokens;
         attempt.cached_tokens = facts.cached_tokens;
         attempt.output_tokens = facts.output_tokens;
+        attempt.reasoning_tokens = facts.reasoning_tokens;
+        attempt.event_gaps_us.clone_from(&facts.event_gaps_us);
+        attempt.event_gaps_cut = facts.event_gaps_cut;
+        attempt.tool_calls.clone_from(&facts.tool_calls);
+        attempt.oddities = facts.oddities().to_vec();
         attempt.stop_reason.clone_from(&facts.stop_reason);
         attempt.missing_fields.clone_from(&facts.missing_fields);
         if let Some(error) = &facts.error {
@@ -253,6 +273,7 @@ impl Recording {
             return;
         }
         self.attempt.end = end;
+        self.attempt.refusal = refusal::kind(&self.attempt);
         self.attempt.clocks.end_s = self.at(at);
         let closing = self.ledger.closing.load(Ordering::Relaxed);
         if end == End::ClientAborted && closing && self.attempt.error.is_none() {
@@ -263,7 +284,14 @@ impl Recording {
             });
         }
         let attempt = self.attempt.clone();
-        self.ledger.rows().done.push(attempt.clone());
+        {
+            let mut rows = self.ledger.rows();
+            let hash = attempt.body_hash.as_ref();
+            if let Some(seen) = hash.and_then(|hash| rows.bodies.get_mut(hash)) {
+                seen.open = seen.open.saturating_sub(1);
+            }
+            rows.done.push(attempt.clone());
+        }
         // Before the count goes down, so that who sees nothing in flight has heard of every end.
         self.ledger
             .observer

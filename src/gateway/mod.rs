@@ -10,6 +10,8 @@
 //! | `exchange` | one request from head to response head: read, check, forward, answer |
 //! | `upstream` | the server's address, path joining, the key |
 //! | `link` | connections to the server: dial, drive, the one allowed retry |
+//! | `slow_head` | the limit on heads that do not come to their end |
+//! | `mask` | takes the server's key out of what the server says |
 //! | `stamped` | sockets that note when they were last read |
 //! | `headers` | hop-by-hop headers, credentials in and out |
 //! | `request` | what a request body says about itself |
@@ -37,6 +39,7 @@ mod headers;
 mod json;
 mod ledger;
 mod link;
+mod mask;
 mod nonce;
 mod observe;
 mod prompt;
@@ -44,8 +47,16 @@ mod reply;
 mod request;
 mod route;
 mod session;
+mod slow_head;
 mod stamped;
 mod upstream;
+
+/// What must hold for every answer, for the fuzz target: any chunking is read alike. Panics when
+/// it does not hold.
+#[cfg(fuzzing)]
+pub fn fuzz_any_chunking(answer: &[u8], cuts: &[u8]) {
+    observe::fuzz::any_chunking(answer, cuts);
+}
 
 pub use events::{Activity, GatewayEvent, Observer};
 pub use gate::{Gate, GateClient, MAX_OVERTAKEN, Permit, Turn};

@@ -17,6 +17,8 @@ pub(super) enum Reason {
     Unauthorized,
     /// The request is not proper HTTP.
     BadRequest,
+    /// The request's head did not come to its end.
+    SlowHead,
     /// A method that only proxies understand.
     NotAProxy,
     /// The body is above the limit.
@@ -36,6 +38,7 @@ impl Reason {
         match self {
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::BadRequest | Self::PromptTooLong => StatusCode::BAD_REQUEST,
+            Self::SlowHead => StatusCode::REQUEST_TIMEOUT,
             Self::NotAProxy => StatusCode::METHOD_NOT_ALLOWED,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Unreachable | Self::NoAnswer => StatusCode::BAD_GATEWAY,
@@ -46,7 +49,9 @@ impl Reason {
     fn anthropic_type(self) -> &'static str {
         match self {
             Self::Unauthorized => "authentication_error",
-            Self::BadRequest | Self::NotAProxy | Self::PromptTooLong => "invalid_request_error",
+            Self::BadRequest | Self::SlowHead | Self::NotAProxy | Self::PromptTooLong => {
+                "invalid_request_error"
+            }
             Self::TooLarge => "request_too_large",
             Self::Unreachable | Self::NoAnswer => "api_error",
             Self::Silent => "timeout_error",
@@ -57,6 +62,7 @@ impl Reason {
         match self {
             Self::Unauthorized
             | Self::BadRequest
+            | Self::SlowHead
             | Self::NotAProxy
             | Self::TooLarge
             | Self::PromptTooLong => "invalid_request_error",
@@ -69,6 +75,7 @@ impl Reason {
         match self {
             Self::Unauthorized => "invalid_api_key",
             Self::BadRequest => "malformed_request",
+            Self::SlowHead => "slow_head",
             Self::NotAProxy => "not_a_proxy",
             Self::TooLarge => "request_too_large",
             Self::PromptTooLong => PROMPT_TOO_LONG,

@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::StatusCode;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use tokio::net::{TcpListener, TcpStream};
@@ -19,6 +20,7 @@ use super::ledger::Ledger;
 use super::link::{Link, describe};
 use super::prompt::PromptCap;
 use super::reply::Reason;
+use super::slow_head::{self, HeadTimer};
 use super::stamped::StampedStream;
 use super::upstream::{Secret, Upstream};
 use crate::clock::{Origin, Stamp};
@@ -32,11 +34,15 @@ pub struct Limits {
     /// The largest request head, in bytes; larger ones are answered 431.
     pub head_bytes: usize,
     /// How long the server may be silent: while connecting, before the response head, and between
-    /// two reads of the body. `None`, the default, is no limit, and there is no other.
+    /// two reads of the body. `None`, the default, is no limit, and there is no other on what a
+    /// server takes.
     pub time_limit: Option<Duration>,
     /// The longest prompt, in tokens as estimated from the request's bytes; longer ones are
     /// answered 400 in the client's dialect. `None`, the default, is no limit.
     pub prompt_tokens: Option<u64>,
+    /// How long a request's head may take from its first byte to its last; slower ones are
+    /// answered 408. A connection without a begun head may rest for ever.
+    pub head_time: Duration,
 }
 
 impl Default for Limits {
@@ -46,6 +52,7 @@ impl Default for Limits {
             head_bytes: 64 * 1024,
             time_limit: None,
             prompt_tokens: None,
+            head_time: Duration::from_secs(30),
         }
     }
 }
@@ -233,24 +240,62 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
     let ledger = Arc::clone(&shared.ledger);
     let reads = socket.clone();
     let head_bytes = shared.limits.head_bytes;
+    let head_time = shared.limits.head_time;
+    let timer = HeadTimer::new(socket.clone(), head_time);
     let service = service_fn(move |request| {
         let serving = exchange::serve(Arc::clone(&shared), request, socket.clone());
-        async move { Ok::<_, Infallible>(serving.await) }
+        Box::pin(async move { Ok::<_, Infallible>(serving.await) })
     });
-    let served = http1::Builder::new()
+    let mut served = http1::Builder::new()
         .preserve_header_case(true)
         .auto_date_header(false)
         .max_headers(256)
         .max_header_size(head_bytes)
-        .serve_connection(stream, service)
-        .await;
-    // hyper answers what it cannot read by itself; the row is written here.
-    if let Err(error) = served
-        && error.is_parse()
-    {
-        let mut recording = ledger.begin("", "", Dialect::Other, reads.last_read());
-        recording.attempt.status = Some(if error.is_parse_too_large() { 431 } else { 400 });
-        recording.attempt.error = Some(Reason::BadRequest.error(&describe(&error)));
-        recording.finish(End::RejectedByGateway, Stamp::now());
+        .timer(timer)
+        .header_read_timeout(head_time)
+        .serve_connection(stream, service);
+    let Err(error) = (&mut served).await else {
+        return;
+    };
+    // hyper answers most of what it cannot read by itself; the row is written here.
+    let (status, by_hyper) = match told(&error) {
+        Some(told) => told,
+        None => return,
+    };
+    let mut recording = ledger.begin("", "", Dialect::Other, reads.last_read());
+    recording.attempt.status = Some(status.as_u16());
+    let (reason, words) = if error.is_timeout() {
+        let seconds = head_time.as_secs_f64();
+        let words = format!("the request's head was not whole {seconds} s after its first byte");
+        (Reason::SlowHead, words)
+    } else {
+        (Reason::BadRequest, describe(&error))
+    };
+    recording.attempt.error = Some(reason.error(&words));
+    recording.finish(End::RejectedByGateway, Stamp::now());
+    if !by_hyper {
+        slow_head::answer(served.into_parts().io.into_inner(), status, reason, &words).await;
     }
+}
+
+/// The status that a client gets for a head that cannot be read, and whether hyper has sent it;
+/// `None` when the connection ended otherwise.
+fn told(error: &hyper::Error) -> Option<(StatusCode, bool)> {
+    if error.is_timeout() {
+        return Some((StatusCode::REQUEST_TIMEOUT, false));
+    }
+    if !error.is_parse() {
+        return None;
+    }
+    // Its words are all that tells these apart.
+    let words = error.to_string();
+    Some(if words.contains("URI too long") {
+        (StatusCode::URI_TOO_LONG, true)
+    } else if error.is_parse_too_large() {
+        (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, true)
+    } else if words.contains("HTTP2 preface") {
+        (StatusCode::HTTP_VERSION_NOT_SUPPORTED, false)
+    } else {
+        (StatusCode::BAD_REQUEST, true)
+    })
 }

@@ -22,6 +22,7 @@ pub(super) struct SocketWatch(Arc<Notes>);
 #[derive(Debug)]
 struct Notes {
     last_read: AtomicU64,
+    reads: AtomicU64,
     flushes: AtomicU64,
     on_flush: Mutex<Option<Waker>>,
 }
@@ -30,6 +31,11 @@ impl SocketWatch {
     /// When the socket last gave bytes (or its end); its opening before the first read.
     pub(super) fn last_read(&self) -> Stamp {
         Stamp(self.0.last_read.load(Ordering::Relaxed))
+    }
+
+    /// How often the socket was read.
+    pub(super) fn reads(&self) -> u64 {
+        self.0.reads.load(Ordering::Relaxed)
     }
 
     /// How often everything written has been flushed so far.
@@ -75,6 +81,7 @@ impl StampedStream {
     pub(super) fn new(stream: TcpStream) -> (Self, SocketWatch) {
         let watch = SocketWatch(Arc::new(Notes {
             last_read: AtomicU64::new(Stamp::now().0),
+            reads: AtomicU64::new(0),
             flushes: AtomicU64::new(0),
             on_flush: Mutex::new(None),
         }));
@@ -85,6 +92,10 @@ impl StampedStream {
             },
             watch,
         )
+    }
+
+    pub(super) fn into_inner(self) -> TcpStream {
+        self.inner.into_inner()
     }
 }
 
@@ -100,6 +111,7 @@ impl Read for StampedStream {
                 .0
                 .last_read
                 .store(Stamp::now().0, Ordering::Relaxed);
+            self.watch.0.reads.fetch_add(1, Ordering::Relaxed);
         }
         poll
     }

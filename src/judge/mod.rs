@@ -1,8 +1,10 @@
 //! Judgement: from measured sessions to splits, valid rounds and verdicts. Pure; no I/O.
 
+mod egress;
 mod functional;
 mod gated;
 mod round;
+mod routes;
 mod same_work;
 mod split;
 mod summary;
@@ -11,8 +13,10 @@ mod warnings;
 
 use crate::records::{Functional, Run, RunState, TimeVerdict, Verdict};
 
+pub use egress::egress_lines;
 pub use functional::session_failures;
 pub use round::{arm_figures, round_validity};
+pub use routes::{amplification, models_asked, unknown_routes};
 pub use split::split;
 #[cfg(test)]
 pub(crate) use summary::tests;

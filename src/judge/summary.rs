@@ -17,6 +17,8 @@ pub struct Traffic {
     pub lost_streams: u64,
     /// Main and side requests whose body had been sent before.
     pub repeats: u64,
+    /// Those of them whose first was still in flight.
+    pub repeats_open: u64,
     /// Requests that flashrig's own gateway turned away; in none of the counts above.
     pub rejected: u64,
     /// Those of them whose prompt was above the limit.
@@ -60,6 +62,7 @@ pub fn traffic(attempts: &[Attempt]) -> Traffic {
             End::Complete | End::ClientAborted | End::RejectedByGateway => {}
         }
         sum.repeats += u64::from(a.repeats.is_some());
+        sum.repeats_open += u64::from(a.repeats_open);
         sum.unmarked += u64::from(!a.body_changed);
     }
     let answers: Vec<&Attempt> = attempts
@@ -111,17 +114,24 @@ pub(crate) mod tests {
             status: Some(200),
             end,
             error: None,
+            refusal: None,
             stop_reason: None,
             request_bytes: 100,
             response_bytes: 100,
             input_tokens: Some(100),
             cached_tokens: Some(40),
             output_tokens: Some(10),
+            reasoning_tokens: None,
             content_events: 10,
             longest_gap_s: None,
+            event_gaps_us: Vec::new(),
+            event_gaps_cut: false,
+            tool_calls: Vec::new(),
+            oddities: Vec::new(),
             missing_fields: Vec::new(),
             body_hash: None,
             repeats: None,
+            repeats_open: false,
             body_changed: false,
             gate: None,
             clocks: Clocks {

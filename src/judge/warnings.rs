@@ -1,5 +1,6 @@
 //! What a reader should know before trusting the figures.
 
+use super::egress::egress_lines;
 use crate::records::{Arm, CachePolicy, Run, SessionSlowdown, TreeProof};
 
 /// Cached shares of two arms further apart than this are flagged (case I2).
@@ -10,7 +11,9 @@ const BUSY_CPU_SHARE: f64 = 0.7;
 /// Everything worth knowing, in words. `rounds` are the valid ones: together, back to back.
 pub fn warnings(run: &Run, rounds: &[(&Arm, &Arm)], sessions: &[SessionSlowdown]) -> Vec<String> {
     let mut out = Vec::new();
+    out.extend(egress_lines(run));
     out.extend(cold_cache(run));
+    out.extend(sent_again_while_open(run));
     if rounds
         .iter()
         .flat_map(|(t, _)| &t.sessions)
@@ -115,6 +118,38 @@ fn cold_cache(run: &Run) -> Vec<String> {
             "{unmarked} requests could not be marked for a cold cache; they may have met another \
              session's prompts"
         ));
+    }
+    out
+}
+
+/// Whether agents sent requests again that the server was still working on (case K1).
+fn sent_again_while_open(run: &Run) -> Vec<String> {
+    let mut out = Vec::new();
+    for spec in &run.spec.sessions {
+        let of_name = run
+            .rounds
+            .iter()
+            .flat_map(|r| &r.arms)
+            .flat_map(|a| &a.sessions)
+            .filter(|s| s.id == spec.id && s.repeats_open > 0);
+        let (mut again, mut worst) = (0, None::<f64>);
+        for session in of_name {
+            again += session.repeats_open;
+            worst = match (worst, session.amplification) {
+                (Some(a), Some(b)) => Some(a.max(b)),
+                (a, b) => a.or(b),
+            };
+        }
+        if again > 0 {
+            let times = worst.map_or_else(String::new, |w| {
+                format!(" (up to {w:.1} requests for each that was meant)")
+            });
+            out.push(format!(
+                "{} sent {again} requests again while the first still ran{times}: its own time limit \
+                 is shorter than the server's prefill, and the server did the work again",
+                spec.id
+            ));
+        }
     }
     out
 }

@@ -141,6 +141,40 @@ pub struct GateFact {
     pub overtaken: u32,
 }
 
+/// Why a request was turned down, told from the status and from the words of the servers that
+/// people run. What to do differs by kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RefusalKind {
+    /// The prompt, or the prompt and the output asked for, exceed the server's context.
+    ContextTooSmall,
+    /// The prompt does not fit into the server's memory, whatever its context.
+    OutOfMemory,
+    /// The server does not accept the form of the request.
+    RequestShape,
+    /// The key is missing or wrong.
+    Auth,
+    /// The server does not serve this model.
+    UnknownModel,
+    /// The server has no such route, or not with this method.
+    UnknownRoute,
+    /// Too many requests at once, or in too short a time.
+    TooMany,
+    /// None of these.
+    Other,
+}
+
+/// A tool call, put together from its fragments.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolCallFact {
+    /// The tool's name.
+    pub name: Option<String>,
+    /// The call's id.
+    pub id: Option<String>,
+    /// Bytes of arguments.
+    pub argument_bytes: u64,
+}
+
 /// One attempt. A retry is an attempt of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Attempt {
@@ -170,6 +204,9 @@ pub struct Attempt {
     pub end: End,
     /// What went wrong.
     pub error: Option<AttemptError>,
+    /// Why the server turned it down, when it did.
+    #[serde(default)]
+    pub refusal: Option<RefusalKind>,
     /// Why the model stopped, as the server put it.
     pub stop_reason: Option<String>,
     /// Body bytes received from the client.
@@ -182,10 +219,26 @@ pub struct Attempt {
     pub cached_tokens: Option<u64>,
     /// Generated tokens, reasoning included.
     pub output_tokens: Option<u64>,
+    /// Those of them that are reasoning, when the server tells.
+    #[serde(default)]
+    pub reasoning_tokens: Option<u64>,
     /// Content events (frames that carried generated tokens).
     pub content_events: u64,
     /// The longest time between two content events.
     pub longest_gap_s: Option<Seconds>,
+    /// Microseconds from each content event to the next, the first from `first_token_s`: the
+    /// arrivals of all tokens. One of 71 minutes or more stands as 4294967295.
+    #[serde(default)]
+    pub event_gaps_us: Vec<u32>,
+    /// Whether there were more gaps than the 65536 that are kept.
+    #[serde(default)]
+    pub event_gaps_cut: bool,
+    /// The tool calls of the answer, at most 64.
+    #[serde(default)]
+    pub tool_calls: Vec<ToolCallFact>,
+    /// What is odd about the answer though clients may bear it, e.g. `tool_call_empty_id`.
+    #[serde(default)]
+    pub oddities: Vec<String>,
     /// Required fields that the stream lacked, e.g. `message_start.message.usage`.
     pub missing_fields: Vec<String>,
     /// SHA-256 of the body as the client sent it, hexadecimal, first 16 characters; `None` when
@@ -193,6 +246,9 @@ pub struct Attempt {
     pub body_hash: Option<String>,
     /// The number of the session's first attempt with the same body, when this is not it.
     pub repeats: Option<u32>,
+    /// Whether another attempt with the same body was still in flight when this one came.
+    #[serde(default)]
+    pub repeats_open: bool,
     /// Whether the gateway changed the body (a cold-cache nonce).
     pub body_changed: bool,
     /// What it found at the gate; `null` when there was none or the request is not for it.

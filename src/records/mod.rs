@@ -5,6 +5,7 @@
 
 mod attempt;
 mod check;
+mod egress;
 mod event;
 mod fold;
 mod run;
@@ -13,6 +14,7 @@ mod verdict;
 
 pub use attempt::*;
 pub use check::*;
+pub use egress::*;
 pub use event::*;
 pub use fold::apply;
 pub use run::*;

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AgentId, CheckResult};
+use super::{AgentId, CheckResult, EgressFact};
 use crate::clock::Seconds;
 
 /// One session of one arm.
@@ -44,6 +44,20 @@ pub struct Session {
     pub lost_streams: u64,
     /// Requests whose body had been sent before.
     pub repeats: u64,
+    /// Main and side requests that were sent again while the first with the same body still ran.
+    #[serde(default)]
+    pub repeats_open: u64,
+    /// Main and side requests over the distinct bodies among them; 1 when nothing was sent twice,
+    /// `null` when nothing was sent.
+    #[serde(default)]
+    pub amplification: Option<f64>,
+    /// What the server has no route for or flashrig does not know, as
+    /// `METHOD PATH -> STATUS (COUNT)`.
+    #[serde(default)]
+    pub unknown_routes: Vec<String>,
+    /// Every model name asked for, in order of its first request.
+    #[serde(default)]
+    pub models_asked: Vec<String>,
     /// Requests that flashrig's own gateway turned away (a wrong token, say); in no other count.
     pub rejected_requests: u64,
     /// Those of them that it turned away because the prompt was above `--max-prompt`.
@@ -70,6 +84,12 @@ pub struct Session {
     pub peak_rss_bytes: Option<u64>,
     /// Processes that outlived the agent and were ended by the rig.
     pub leftovers: Vec<String>,
+    /// What it asked the egress guard for. A program that ignores proxy settings is not seen.
+    #[serde(default)]
+    pub egress: Vec<EgressFact>,
+    /// Whether it tried to reach something beyond this machine that nobody allowed.
+    #[serde(default)]
+    pub tried_to_leave: bool,
     /// Whether the process tree is proven gone; `null` when nothing was started.
     pub tree_end: Option<TreeProof>,
     /// Whether patch and checks were looked at.

@@ -7,6 +7,7 @@ use console::Style;
 
 use super::figures::{count, middle, part, ratio, seconds, sessions, shown_rounds, times};
 use super::makespans::makespans;
+use crate::judge::egress_lines;
 use crate::records::{
     ArmKind, CachePolicy, ContextSource, Functional, Run, RunState, Session, Status, TimeVerdict,
     Verdict,
@@ -43,8 +44,14 @@ fn whole(run: &Run, out: &mut String) {
     );
     let _ = writeln!(out);
     makespans(run, out);
-    if let Some(verdict) = &run.verdict {
-        verdicts(run, verdict, out);
+    match &run.verdict {
+        Some(verdict) => verdicts(run, verdict, out),
+        // The verdict's warnings say it otherwise.
+        None => {
+            for line in egress_lines(run) {
+                let _ = writeln!(out, "  mind: {line}");
+            }
+        }
     }
     ending(run, out);
 }
@@ -166,13 +173,25 @@ fn summary_table(run: &Run) -> Table {
 
 /// How the sessions of one name went over all rounds, the invalid ones too.
 fn result(run: &Run, id: &str) -> String {
-    let all: Vec<_> = run
-        .rounds
+    let all: Vec<_> = named(run, id).collect();
+    let mark = if all.iter().any(|s| s.tried_to_leave) {
+        ", tried to leave the machine"
+    } else {
+        ""
+    };
+    format!("{}{mark}", how_it_went(&all))
+}
+
+/// The sessions of one name in every round and arm.
+fn named<'r>(run: &'r Run, id: &'r str) -> impl Iterator<Item = &'r Session> {
+    run.rounds
         .iter()
         .flat_map(|r| &r.arms)
         .flat_map(|a| &a.sessions)
-        .filter(|s| s.id == id)
-        .collect();
+        .filter(move |s| s.id == id)
+}
+
+fn how_it_went(all: &[&Session]) -> String {
     let done = all
         .iter()
         .filter(|s| s.failures.is_empty() && s.status.is_completed())

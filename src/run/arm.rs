@@ -191,6 +191,10 @@ fn tell_start(
 /// Records a session as soon as it is gone, so that a rig that is killed later has told of it.
 fn ended(context: &Context, round: u32, arm: ArmKind, gone: Gone) -> anyhow::Result<Ended> {
     let session = record(&gone, &gone.attempts, context.bus.origin());
+    if session.tried_to_leave {
+        let words = format!("{}: tried to leave the machine; refused", session.id);
+        context.bus.note(words);
+    }
     context
         .bus
         .requests(round, arm.slug(), &session.id, &gone.attempts)?;

@@ -11,10 +11,11 @@ use super::prepare::{Places, Ready};
 use super::stop::Stop;
 use crate::agent::{Ending, Meaning, Reader, Summary};
 use crate::clock::Stamp;
+use crate::egress::EgressGuard;
 use crate::gateway::GatewaySession;
 use crate::plan::SessionPlan;
 use crate::process::{Ended, ExitStatus, Line, Running, SpawnError, StopReason, TreeEnd};
-use crate::records::{Attempt, Exit};
+use crate::records::{Attempt, EgressFact, Exit};
 
 /// How often limits are looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -37,6 +38,8 @@ pub struct Gone {
     pub exit: Exit,
     pub process: Option<Ended>,
     pub attempts: Vec<Attempt>,
+    /// What it asked the egress guard for.
+    pub egress: Vec<EgressFact>,
     pub transcript: Summary,
     pub stderr_tail: String,
 }
@@ -46,6 +49,7 @@ pub struct Started {
     plan: SessionPlan,
     places: Places,
     gateway: GatewaySession,
+    egress: EgressGuard,
     running: Result<Running, SpawnError>,
 }
 
@@ -55,12 +59,14 @@ pub async fn start(ready: Ready) -> Started {
         plan,
         places,
         gateway,
+        egress,
         prepared,
     } = ready;
     Started {
         plan,
         places,
         gateway,
+        egress,
         running: prepared.go().await,
     }
 }
@@ -71,6 +77,7 @@ pub async fn drive(started: Started, live: mpsc::UnboundedSender<Live>, mut stop
         plan,
         places,
         gateway,
+        egress,
         running,
     } = started;
     let running = match running {
@@ -93,6 +100,7 @@ pub async fn drive(started: Started, live: mpsc::UnboundedSender<Live>, mut stop
         session.error_output(&line);
     }
     let attempts = gateway.close().await;
+    let egress = egress.close().await;
     let ending = match &process.tree {
         TreeEnd::Survivors(left) => Ending::RigFailed(format!(
             "{} of its processes could not be ended: {}",
@@ -123,6 +131,7 @@ pub async fn drive(started: Started, live: mpsc::UnboundedSender<Live>, mut stop
         exit,
         process: Some(process),
         attempts,
+        egress,
         transcript,
         stderr_tail,
     }
@@ -143,6 +152,7 @@ async fn never_started(
         exit: Exit::NotStarted,
         process: None,
         attempts: gateway.close().await,
+        egress: Vec::new(),
         transcript: Summary::default(),
         stderr_tail: String::new(),
     }

@@ -12,6 +12,7 @@ use super::bus::{Live, Step};
 use super::rounds::Context;
 use crate::agent::{HOME_FOLDERS, Values, launch};
 use crate::clock::Stamp;
+use crate::egress::{AllowList, EgressGuard, GuardConfig};
 use crate::gateway::{Gate, GatewayEvent, GatewaySession, Limits, ListenConfig, Secret, Session};
 use crate::plan::SessionPlan;
 use crate::process::{Output, Prepared, Spec};
@@ -35,6 +36,7 @@ pub struct Ready {
     pub plan: SessionPlan,
     pub places: Places,
     pub gateway: GatewaySession,
+    pub egress: EgressGuard,
     pub prepared: Prepared,
 }
 
@@ -56,6 +58,7 @@ pub async fn prepare(
 
     let token = token(&context.secret, &plan.id, round, kind);
     let gateway = open_gateway(context, plan, (round, kind), gate, &token, &places).await?;
+    let egress = open_guard(context, plan).await?;
     let record = &context.server.record;
     let values = Values {
         prompt: plan.task.prompt.clone(),
@@ -68,6 +71,7 @@ pub async fn prepare(
             .context_tokens
             .unwrap_or(plan.agent.profile.fallback_context),
         client_limit_ms: client_limit_ms(plan.time_limit),
+        proxy_url: egress.proxy_url(),
     };
     let agent = &plan.agent;
     let launch = launch(
@@ -111,6 +115,7 @@ pub async fn prepare(
         plan: plan.clone(),
         places,
         gateway,
+        egress,
         prepared,
     })
 }
@@ -229,6 +234,17 @@ async fn open_gateway(
         });
     };
     Ok(Session::open(config, observer).await?)
+}
+
+/// The proxy that keeps a session on this machine.
+async fn open_guard(context: &Context, plan: &SessionPlan) -> anyhow::Result<EgressGuard> {
+    let allowed = plan.agent.profile.egress_allow.iter();
+    Ok(EgressGuard::open(GuardConfig {
+        label: plan.id.clone(),
+        allow: AllowList::of(allowed.chain(&context.plan.allow_egress)),
+        origin: context.bus.origin().clone(),
+    })
+    .await?)
 }
 
 /// The line that keeps one session's prompts out of every other's cache.

@@ -3,9 +3,9 @@
 use super::drive::Gone;
 use crate::agent::{Evidence, judge};
 use crate::clock::{Origin, Seconds};
-use crate::judge::{split, traffic};
+use crate::judge::{amplification, models_asked, split, traffic, unknown_routes};
 use crate::process::TreeEnd;
-use crate::records::{Attempt, Session, TreeProof};
+use crate::records::{Attempt, EgressOutcome, Session, TreeProof};
 
 /// The record of a session whose process is gone and which is not verified yet.
 pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
@@ -45,6 +45,10 @@ pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
         refusals: sum.refusals,
         lost_streams: sum.lost_streams,
         repeats: sum.repeats,
+        repeats_open: sum.repeats_open,
+        amplification: amplification(attempts),
+        unknown_routes: unknown_routes(attempts),
+        models_asked: models_asked(attempts),
         rejected_requests: sum.rejected,
         long_prompts: sum.long_prompts,
         unmarked_requests: sum.unmarked,
@@ -62,6 +66,11 @@ pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
             .flat_map(|p| &p.leftovers)
             .map(|l| l.command.clone())
             .collect(),
+        tried_to_leave: gone
+            .egress
+            .iter()
+            .any(|fact| fact.outcome == EgressOutcome::Refused),
+        egress: gone.egress.clone(),
         tree_end: gone.process.as_ref().map(|p| match p.tree {
             TreeEnd::Gone => TreeProof::Gone,
             TreeEnd::GoneAsFarAsSeen => TreeProof::GoneAsFarAsSeen,

@@ -52,9 +52,54 @@ impl Agent {
                 }
                 Err(why) => eprintln!("request failed: {why}"),
             },
+            // A main request that is sent again while its first is being answered.
+            "ask-twice" => {
+                let mut first = begin("POST /v1/chat/completions", &self.body(true)).unwrap();
+                let mut seen = Vec::new();
+                while !seen.windows(5).any(|window| window == b"data:") {
+                    let mut piece = [0; 512];
+                    let length = first.read(&mut piece).unwrap();
+                    assert!(length > 0, "no answer began");
+                    seen.extend_from_slice(&piece[..length]);
+                }
+                self.step("ask", "");
+            }
+            // A request to any route, e.g. `probe HEAD /`.
+            "probe" => {
+                let mut stream = begin(rest, "").unwrap();
+                stream.read_to_end(&mut Vec::new()).unwrap();
+            }
             // A request beside the thread.
             "side" => {
                 self.request(false).unwrap();
+            }
+            // Posts the prompt through the proxy of the environment, as libraries do: METHOD and
+            // address. Tells the answer's status and how long it took.
+            "leave" => {
+                let (method, target) = rest.split_once(' ').unwrap();
+                let variable = if method == "CONNECT" {
+                    "HTTPS_PROXY"
+                } else {
+                    "HTTP_PROXY"
+                };
+                let proxy = std::env::var(variable).unwrap();
+                let begun = std::time::Instant::now();
+                let answer = through(&proxy, method, target, &self.messages.len().to_string());
+                let took = begun.elapsed().as_secs_f64() * 1e3;
+                let status = answer.split("\r\n").next().unwrap();
+                say(format!("{method} {target}: {status} after {took:.1} ms").as_bytes());
+            }
+            // A main request whose answer, whole as it came, goes wherever an agent may put it.
+            "ask-and-tell" => {
+                let body = json!({"model": "m", "messages": self.messages, "tools": [{}]});
+                let answer = post(&body.to_string()).unwrap();
+                say(answer.as_bytes());
+                eprintln!("{answer}");
+                std::fs::write("told.txt", &answer).unwrap();
+                let event = json!({"type": "error", "message": answer});
+                say(event.to_string().as_bytes());
+                self.messages
+                    .push(json!({"role": "user", "content": answer}));
             }
             "stdin" => {
                 std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
@@ -104,7 +149,7 @@ impl Agent {
         }
     }
 
-    fn request(&self, main: bool) -> Result<String, String> {
+    fn body(&self, main: bool) -> String {
         let mut body = json!({
             "model": std::env::var("FLASHRIG_MODEL").unwrap(),
             "stream": true,
@@ -121,7 +166,11 @@ impl Agent {
                     "properties": {"command": {"type": "string"}}},
             }}]);
         }
-        let answer = post(&body.to_string()).map_err(|e| e.to_string())?;
+        body.to_string()
+    }
+
+    fn request(&self, main: bool) -> Result<String, String> {
+        let answer = post(&self.body(main)).map_err(|e| e.to_string())?;
         let status = answer.split(' ').nth(1).unwrap_or("no status").to_owned();
         if status != "200" {
             return Err(format!("status {status}"));
@@ -133,18 +182,24 @@ impl Agent {
     }
 }
 
-fn post(body: &str) -> std::io::Result<String> {
+/// Sends a request, `line` being its method and path.
+fn begin(line: &str, body: &str) -> std::io::Result<TcpStream> {
     let base = std::env::var("FLASHRIG_BASE_URL").unwrap();
     let address = base.strip_prefix("http://").unwrap();
     let token = std::env::var("FLASHRIG_TOKEN").unwrap();
     let mut stream = TcpStream::connect(address)?;
     write!(
         stream,
-        "POST /v1/chat/completions HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+        "{line} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
          Authorization: Bearer {token}\r\nContent-Type: application/json\r\n\
          Content-Length: {}\r\n\r\n{body}",
         body.len()
     )?;
+    Ok(stream)
+}
+
+fn post(body: &str) -> std::io::Result<String> {
+    let mut stream = begin("POST /v1/chat/completions", body)?;
     let mut answer = Vec::new();
     // A stream that is reset has still said what it has said.
     let ended = stream.read_to_end(&mut answer);
@@ -153,6 +208,19 @@ fn post(body: &str) -> std::io::Result<String> {
         ended?;
     }
     Ok(answer)
+}
+
+fn through(proxy: &str, method: &str, target: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(proxy.strip_prefix("http://").unwrap()).unwrap();
+    write!(
+        stream,
+        "{method} {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
 }
 
 /// The text of an event stream, its tool calls left out.

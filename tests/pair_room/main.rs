@@ -9,6 +9,7 @@
 
 mod agent;
 mod bad_input;
+mod egress;
 mod faulty;
 mod gated;
 mod hangs;
@@ -19,6 +20,7 @@ mod machine;
 mod no_request;
 mod record;
 mod rounds;
+mod secrets;
 mod server_faults;
 mod stage;
 mod workspaces;

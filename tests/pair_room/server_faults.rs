@@ -217,3 +217,54 @@ fn a_result_line_after_a_line_of_8_mib_is_found() {
     ran.both("completed");
     assert_eq!(ran.functional(), "pass");
 }
+
+#[test]
+fn a_request_sent_again_while_the_first_still_runs_is_called_out_with_its_amplification() {
+    let agent = Agent {
+        steps: &["ask-twice", "write greeting.txt hello", "result"],
+        ..good_steps()
+    };
+    let answer = |n| {
+        if n % 2 == 1 {
+            Answer::Silent
+        } else {
+            Answer::Good
+        }
+    };
+    let ran = pair(&agent, answer, &["--fail-above", "1000"]);
+    for session in ran.both("completed") {
+        assert_eq!(session["repeats_open"], 1);
+        assert_eq!(session["amplification"], 2.0);
+    }
+    let warnings = ran.record()["verdict"]["warnings"].to_string();
+    assert!(
+        warnings.contains("sent 2 requests again while the first still ran (up to 2.0"),
+        "{warnings}"
+    );
+}
+
+#[test]
+fn unknown_routes_and_models_are_listed_and_a_probes_404_fails_nothing() {
+    let agent = Agent {
+        steps: &[
+            "probe HEAD /",
+            "probe POST /v1/messages/count_tokens",
+            "probe HEAD /",
+            "ask",
+            "write greeting.txt hello",
+            "result",
+        ],
+        ..good_steps()
+    };
+    let ran = pair(&agent, |_| Answer::Good, &["--fail-above", "1000"]);
+    for session in ran.both("completed") {
+        let routes = [
+            "HEAD / -> 404 (2)",
+            "POST /v1/messages/count_tokens -> 404 (1)",
+        ];
+        assert_eq!(session["unknown_routes"], serde_json::json!(routes));
+        assert_eq!(session["models_asked"], serde_json::json!(["m"]));
+        assert_eq!(session["refusals"], 0);
+    }
+    assert_eq!(ran.functional(), "pass");
+}

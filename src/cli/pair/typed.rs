@@ -112,6 +112,7 @@ pub fn plan(
     Plan {
         gate: wanted.gate,
         max_prompt_tokens: args.max_prompt,
+        allow_egress: args.allow_egress.clone(),
         ..plan
     }
 }

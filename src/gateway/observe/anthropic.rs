@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::facts::{Content, Facts, replace};
+use super::tools::Fragment;
 use super::{error, openai_chat, text};
 use crate::clock::Stamp;
 
@@ -18,6 +19,7 @@ struct Usage {
     cache_read: Option<u64>,
     cache_creation: Option<u64>,
     output: Option<u64>,
+    reasoning: Option<u64>,
 }
 
 impl Usage {
@@ -36,6 +38,15 @@ impl Usage {
             &mut self.output,
             usage.get("output_tokens").and_then(Value::as_u64),
         );
+        // The dialect itself counts reasoning among the output; some servers tell it apart.
+        let details = [
+            "/output_tokens_details/reasoning_tokens",
+            "/output_tokens_details/thinking_tokens",
+            "/completion_tokens_details/reasoning_tokens",
+            "/reasoning_tokens",
+        ];
+        let figure = |path: &str| usage.pointer(path).and_then(Value::as_u64);
+        replace(&mut self.reasoning, details.into_iter().find_map(figure));
     }
 
     /// This dialect counts cached tokens beside the input tokens, not among them.
@@ -45,6 +56,7 @@ impl Usage {
             .map(|fresh| fresh + self.cache_read.unwrap_or(0) + self.cache_creation.unwrap_or(0));
         facts.cached_tokens = self.cache_read.or(facts.cached_tokens);
         facts.output_tokens = self.output;
+        facts.reasoning_tokens = self.reasoning;
     }
 }
 
@@ -66,12 +78,19 @@ impl Stream {
                             }
                         }
                         facts.tool_named(at);
+                        begin_call(frame, block, facts);
                     }
                     _ => content(block, at, facts),
                 }
             }
             Some("content_block_delta") => match frame.get("delta") {
-                Some(delta) => content(delta, at, facts),
+                Some(delta) => {
+                    if let Some(arguments) = delta.get("partial_json").and_then(Value::as_str) {
+                        let index = frame.get("index").and_then(Value::as_u64);
+                        facts.calls.arguments(index, arguments);
+                    }
+                    content(delta, at, facts);
+                }
                 None => facts.missing("content_block_delta.delta"),
             },
             Some("message_delta") => {
@@ -125,6 +144,21 @@ impl Stream {
     }
 }
 
+/// A call begins with its block. Its input is empty there and follows in deltas, but some servers
+/// give it whole.
+fn begin_call(frame: &Value, block: &Value, facts: &mut Facts) {
+    let whole = block
+        .get("input")
+        .filter(|input| input.as_object().is_some_and(|input| !input.is_empty()))
+        .map(Value::to_string);
+    facts.calls.begin(Fragment {
+        index: frame.get("index").and_then(Value::as_u64),
+        id: block.get("id").and_then(Value::as_str),
+        name: block.get("name").and_then(Value::as_str),
+        arguments: whole.as_deref(),
+    });
+}
+
 /// The generated content of a delta, or of a block.
 fn content(delta: &Value, at: Stamp, facts: &mut Facts) {
     if text(delta, "text").is_some() {
@@ -138,6 +172,11 @@ fn content(delta: &Value, at: Stamp, facts: &mut Facts) {
 pub(super) fn plain(answer: &Value, at: Stamp, facts: &mut Facts) {
     match answer.get("content").and_then(Value::as_array) {
         Some(blocks) => {
+            for block in blocks {
+                if matches!(text(block, "type"), Some("tool_use" | "server_tool_use")) {
+                    begin_call(&Value::Null, block, facts);
+                }
+            }
             let visible = blocks.iter().any(|block| text(block, "text").is_some());
             if !blocks.is_empty() {
                 facts.content(

@@ -3,7 +3,7 @@
 use hyper::StatusCode;
 use serde_json::Value;
 
-use super::text;
+use super::{cut, text};
 use crate::records::AttemptError;
 
 /// Bytes of a message that are kept.
@@ -86,17 +86,9 @@ fn error(kind: Option<String>, message: &str, field: Option<String>) -> AttemptE
     let field = field.or_else(|| blamed_field(message));
     AttemptError {
         kind,
-        message: cut(message).to_owned(),
+        message: cut(message, MESSAGE_BYTES).to_owned(),
         field,
     }
-}
-
-fn cut(message: &str) -> &str {
-    let mut end = message.len().min(MESSAGE_BYTES);
-    while !message.is_char_boundary(end) {
-        end -= 1;
-    }
-    &message[..end]
 }
 
 /// The request field that a message names, such as `messages.0.role`, `messages[0].role` or

@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use super::tools::Calls;
 use crate::clock::Stamp;
-use crate::records::AttemptError;
+use crate::records::{AttemptError, ToolCallFact};
 
 /// More missing fields than this tell nothing new.
 const MISSING_KEPT: usize = 16;
+
+/// Gaps between content events that are kept: 18 hours of a token each second, in 256 KiB.
+const GAPS_KEPT: usize = 64 * 1024;
 
 /// The kind of generated content in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,16 +29,24 @@ pub(in crate::gateway) struct Facts {
     pub(in crate::gateway) last_token: Option<Stamp>,
     pub(in crate::gateway) content_events: u64,
     pub(in crate::gateway) longest_gap: Option<Duration>,
+    /// Microseconds from each content event to the next.
+    pub(in crate::gateway) event_gaps_us: Vec<u32>,
+    /// There were more than are kept.
+    pub(in crate::gateway) event_gaps_cut: bool,
     pub(in crate::gateway) input_tokens: Option<u64>,
     pub(in crate::gateway) cached_tokens: Option<u64>,
     pub(in crate::gateway) output_tokens: Option<u64>,
+    pub(in crate::gateway) reasoning_tokens: Option<u64>,
     pub(in crate::gateway) stop_reason: Option<String>,
     pub(in crate::gateway) missing_fields: Vec<String>,
+    pub(in crate::gateway) tool_calls: Vec<ToolCallFact>,
     pub(in crate::gateway) error: Option<AttemptError>,
     /// The dialect's end mark was seen.
     pub(in crate::gateway) ended: bool,
     /// When a tool call was first named.
     named: Option<Stamp>,
+    /// The tool calls so far, and everything odd.
+    pub(super) calls: Calls,
 }
 
 impl Facts {
@@ -47,8 +59,27 @@ impl Facts {
         }
         if let Some(last) = self.last_token {
             self.longest_gap = self.longest_gap.max(Some(at.since(last)));
+            self.gap(last, at);
         }
         self.last_token = Some(at);
+    }
+
+    /// Keeps a gap as the difference of two rounded instants, so that rounding does not add up.
+    fn gap(&mut self, last: Stamp, at: Stamp) {
+        if self.event_gaps_us.len() == GAPS_KEPT {
+            self.event_gaps_cut = true;
+            return;
+        }
+        let first = self.first_token.unwrap_or(last);
+        let micros = |at: Stamp| at.since(first).as_micros();
+        let gap = micros(at).saturating_sub(micros(last));
+        self.event_gaps_us
+            .push(u32::try_from(gap).unwrap_or(u32::MAX));
+    }
+
+    /// Everything odd about the answer, by fixed names.
+    pub(in crate::gateway) fn oddities(&self) -> &[String] {
+        &self.calls.oddities
     }
 
     /// A frame named a tool, without arguments yet.
@@ -74,12 +105,15 @@ impl Facts {
         self.first_text = None;
         self.last_token = None;
         self.longest_gap = None;
+        self.event_gaps_us = Vec::new();
+        self.event_gaps_cut = false;
         self.content_events = 0;
         self.named = None;
     }
 
     /// The response is over.
     pub(super) fn settle(&mut self) {
+        self.tool_calls = self.calls.settle(self.ended);
         if self.first_token.is_none()
             && let Some(named) = self.named.take()
         {
@@ -93,5 +127,35 @@ pub(super) fn replace(known: &mut Option<u64>, reported: Option<u64>) {
     match (reported, &known) {
         (None, _) | (Some(0), Some(_)) => {}
         (Some(value), _) => *known = Some(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at_us(us: u64) -> Stamp {
+        Stamp(us * 1000)
+    }
+
+    #[test]
+    fn the_gaps_of_all_events_give_back_their_arrivals_and_the_longest_stall() {
+        let mut facts = Facts::default();
+        for ns in [5_000_400_u64, 5_000_900, 5_001_700, 9_000_000, 9_000_400] {
+            facts.content(Stamp(ns), Content::Hidden);
+        }
+        assert_eq!(facts.event_gaps_us, [0, 1, 3998, 1], "no rounding adds up");
+        assert_eq!(facts.longest_gap, Some(at_us(9000).since(Stamp(5_001_700))));
+    }
+
+    #[test]
+    fn the_gaps_kept_are_bounded_and_the_cut_is_told() {
+        let mut facts = Facts::default();
+        for us in 0..=GAPS_KEPT as u64 {
+            facts.content(at_us(us), Content::Hidden);
+        }
+        assert!(!facts.event_gaps_cut);
+        facts.content(at_us(u64::from(u32::MAX)), Content::Hidden);
+        assert!(facts.event_gaps_cut && facts.event_gaps_us.len() == GAPS_KEPT);
     }
 }

@@ -2,11 +2,20 @@
 //! whatever is found here, and whatever cannot be understood is unknown.
 
 mod anthropic;
+mod decode;
 mod error;
 mod facts;
+#[cfg(any(test, fuzzing))]
+pub(super) mod fuzz;
 mod openai_chat;
 mod openai_responses;
+pub(super) mod refusal;
 mod sse;
+#[cfg(test)]
+mod tests;
+mod tools;
+
+use std::io::{self, Write};
 
 use hyper::StatusCode;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
@@ -17,6 +26,7 @@ pub(super) use facts::{Content, Facts};
 use super::route::generates;
 use crate::clock::Stamp;
 use crate::records::{Dialect, End};
+use decode::{Decoder, TooLarge};
 use sse::{Parser, SseEvent};
 
 /// Bytes kept of an error answer, to be read for its words.
@@ -41,16 +51,34 @@ pub(super) enum Close {
 /// Watches one response body.
 pub(super) struct Watch {
     status: StatusCode,
+    decoder: Decoder<Reading>,
+    decoding: Decoding,
+}
+
+/// How far an answer can be decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Decoding {
+    /// To where it has come.
+    Fine,
+    /// It is not what it says it is; its client cannot read on either.
+    Corrupt,
+    /// It was given up for its size; its client may read on.
+    GivenUp,
+}
+
+/// What decoded bytes are written to.
+struct Reading {
     reader: Reader,
-    /// What was found so far.
-    pub(super) facts: Facts,
+    facts: Facts,
+    /// When the bytes that are being taken were read from the socket.
+    at: Stamp,
 }
 
 enum Reader {
-    /// Nothing to read: no dialect's answer, or compressed.
+    /// Nothing to read: no dialect's answer, or compressed in a way that is not known.
     Blind,
     /// An answer with an error status.
-    Error { body: Vec<u8>, encoded: bool },
+    Error { body: Vec<u8>, unread: bool },
     /// A generation's plain answer.
     Plain {
         dialect: Dialect,
@@ -80,9 +108,6 @@ impl Watch {
         status: StatusCode,
         headers: &HeaderMap,
     ) -> Self {
-        let encoded = headers
-            .get(CONTENT_ENCODING)
-            .is_some_and(|value| value != "identity");
         let content_type = headers
             .get(CONTENT_TYPE)
             .and_then(|value| value.to_str().ok())
@@ -91,9 +116,9 @@ impl Watch {
         let reader = if status.is_client_error() || status.is_server_error() {
             Reader::Error {
                 body: Vec::new(),
-                encoded,
+                unread: false,
             }
-        } else if encoded || !generates(dialect) {
+        } else if !generates(dialect) {
             Reader::Blind
         } else if content_type.starts_with("text/event-stream")
             || (asked_for_stream && !content_type.starts_with("application/json"))
@@ -117,50 +142,59 @@ impl Watch {
                 first: None,
             }
         };
-        Self {
-            status,
+        let reading = Reading {
             reader,
             facts: Facts::default(),
+            at: Stamp::now(),
+        };
+        Self {
+            status,
+            decoder: reading.behind_decoder(headers),
+            decoding: Decoding::Fine,
         }
+    }
+
+    /// What was found so far.
+    pub(super) fn facts(&self) -> &Facts {
+        &self.decoder.writer().facts
     }
 
     /// Whether this is a stream whose end mark (or error) has not come.
     pub(super) fn is_unended_stream(&self) -> bool {
-        matches!(self.reader, Reader::Stream { .. })
-            && !self.facts.ended
-            && self.facts.error.is_none()
+        let Reading { reader, facts, .. } = self.decoder.writer();
+        matches!(reader, Reader::Stream { .. })
+            && !facts.ended
+            && facts.error.is_none()
+            && self.decoding != Decoding::GivenUp
     }
 
     /// Takes bytes that were read from the server's socket at `at`.
     pub(super) fn bytes(&mut self, bytes: &[u8], at: Stamp) {
-        let facts = &mut self.facts;
-        match &mut self.reader {
-            Reader::Blind => {}
-            Reader::Error { body, .. } => keep(body, bytes, ERROR_BYTES),
-            Reader::Plain {
-                body, over, first, ..
-            } => {
-                first.get_or_insert(at);
-                *over |= body.len() + bytes.len() > PLAIN_BYTES;
-                if *over {
-                    *body = Vec::new();
-                } else {
-                    body.extend_from_slice(bytes);
-                }
-            }
-            Reader::Stream { parser, dialect } => {
-                parser.feed(bytes, &mut |event| dialect.event(&event, at, facts))
-            }
+        if self.decoding != Decoding::Fine {
+            return;
+        }
+        self.decoder.writer_mut().at = at;
+        if let Err(error) = self.decoder.feed(bytes) {
+            let (decoding, oddity) = if error.get_ref().is_some_and(|e| e.is::<TooLarge>()) {
+                (Decoding::GivenUp, "answer_too_large_decoded")
+            } else {
+                (Decoding::Corrupt, "answer_not_decoded")
+            };
+            self.decoding = decoding;
+            self.decoder.writer_mut().facts.calls.odd(oddity);
         }
     }
 
     /// Reads what is left to read, once the body is over, and says how the attempt ended.
     pub(super) fn close(&mut self, close: Close, at: Stamp) -> End {
-        let facts = &mut self.facts;
-        let is_stream = matches!(self.reader, Reader::Stream { .. });
-        match &mut self.reader {
+        let Reading { reader, facts, .. } = self.decoder.writer_mut();
+        let given_up = self.decoding == Decoding::GivenUp;
+        let is_stream = matches!(reader, Reader::Stream { .. }) && !given_up;
+        match reader {
             Reader::Blind => {}
-            Reader::Error { encoded: true, .. } => {
+            Reader::Error { body, unread }
+                if *unread || (self.decoding != Decoding::Fine && body.is_empty()) =>
+            {
                 let words = format!(
                     "status {}; the answer's words are compressed and were not read",
                     self.status
@@ -173,8 +207,9 @@ impl Watch {
                 body,
                 over: false,
                 first,
-            } if close == Close::Clean => {
+            } if close == Close::Clean && self.decoding == Decoding::Fine => {
                 plain(*dialect, body, first.unwrap_or(at), facts);
+                facts.settle();
                 // It came in one piece: when its tokens were generated is not known.
                 facts.forget_token_times();
             }
@@ -183,7 +218,7 @@ impl Watch {
                 parser.finish(&mut |event| dialect.event(&event, at, facts));
             }
         }
-        if is_stream {
+        if matches!(reader, Reader::Stream { .. }) {
             facts.settle();
         }
         if self.status.is_client_error() || self.status.is_server_error() {
@@ -201,6 +236,59 @@ impl Watch {
             (Close::Broken, ..) | (Close::Clean, true, false) => End::Truncated,
             (Close::Clean, false, _) => End::Complete,
         }
+    }
+}
+
+impl Reading {
+    /// Puts the decoder before it that the response's head asks for.
+    fn behind_decoder(self, headers: &HeaderMap) -> Decoder<Self> {
+        if matches!(self.reader, Reader::Blind) {
+            return Decoder::Identity(self);
+        }
+        let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
+        let encoding = match (encodings.next(), encodings.next()) {
+            (None, _) => "",
+            (Some(encoding), None) => encoding.to_str().unwrap_or("?"),
+            (Some(_), Some(_)) => "several",
+        };
+        Decoder::new(encoding, self).unwrap_or_else(|mut unread| {
+            unread.facts.calls.odd("answer_encoding_unknown");
+            unread.reader = match unread.reader {
+                Reader::Error { body, .. } => Reader::Error { body, unread: true },
+                _ => Reader::Blind,
+            };
+            Decoder::Identity(unread)
+        })
+    }
+}
+
+impl Write for Reading {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Self { reader, facts, at } = self;
+        let at = *at;
+        match reader {
+            Reader::Blind => {}
+            Reader::Error { body, .. } => keep(body, bytes, ERROR_BYTES),
+            Reader::Plain {
+                body, over, first, ..
+            } => {
+                first.get_or_insert(at);
+                *over |= body.len() + bytes.len() > PLAIN_BYTES;
+                if *over {
+                    *body = Vec::new();
+                } else {
+                    body.extend_from_slice(bytes);
+                }
+            }
+            Reader::Stream { parser, dialect } => {
+                parser.feed(bytes, &mut |event| dialect.event(&event, at, facts));
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -268,4 +356,13 @@ fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
         .get(key)
         .and_then(Value::as_str)
         .filter(|text| !text.is_empty())
+}
+
+/// The start of `text`, of at most `bytes`, cut between characters.
+fn cut(text: &str, bytes: usize) -> &str {
+    let mut end = text.len().min(bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }

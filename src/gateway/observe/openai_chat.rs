@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::facts::{Content, Facts, replace};
+use super::tools::Fragment;
 use super::{error, text};
 use crate::clock::Stamp;
 
@@ -29,6 +30,7 @@ impl Stream {
             match choice.get("delta") {
                 Some(delta) => {
                     content = most_visible(content, content_of(delta));
+                    gather(delta, false, facts);
                     if names_tool(delta) {
                         facts.tool_named(at);
                     }
@@ -56,6 +58,7 @@ struct Figures {
     input: Option<u64>,
     cached: Option<u64>,
     output: Option<u64>,
+    reasoning: Option<u64>,
 }
 
 impl Figures {
@@ -63,9 +66,22 @@ impl Figures {
         let figure = |path: &str| answer.pointer(path).and_then(Value::as_u64);
         replace(&mut self.input, figure("/usage/prompt_tokens"));
         replace(&mut self.output, figure("/usage/completion_tokens"));
+        let either = |paths: [&str; 3]| paths.into_iter().find_map(figure);
         replace(
             &mut self.cached,
-            figure("/usage/prompt_tokens_details/cached_tokens"),
+            either([
+                "/usage/prompt_tokens_details/cached_tokens",
+                "/usage/cached_tokens",
+                "/usage/prompt_cache_hit_tokens",
+            ]),
+        );
+        replace(
+            &mut self.reasoning,
+            either([
+                "/usage/completion_tokens_details/reasoning_tokens",
+                "/usage/output_tokens_details/reasoning_tokens",
+                "/usage/reasoning_tokens",
+            ]),
         );
         if self.cached.is_none() {
             self.cached = figure("/timings/cache_n");
@@ -85,6 +101,7 @@ impl Figures {
         facts.input_tokens = self.input;
         facts.cached_tokens = self.cached;
         facts.output_tokens = self.output;
+        facts.reasoning_tokens = self.reasoning;
     }
 }
 
@@ -140,6 +157,42 @@ fn calls(delta: &Value) -> impl Iterator<Item = &Value> {
         .chain(delta.get("function_call"))
 }
 
+/// Puts the fragments of tool calls together.
+fn gather(delta: &Value, is_whole: bool, facts: &mut Facts) {
+    let calls = delta.get("tool_calls").and_then(Value::as_array);
+    for call in calls.into_iter().flatten() {
+        let function = call.get("function");
+        let arguments = function.and_then(|function| function.get("arguments"));
+        // Against the format, but some servers send them as an object.
+        let object = arguments.filter(|a| a.is_object()).map(Value::to_string);
+        if object.is_some() {
+            facts.calls.odd("tool_call_arguments_not_text");
+        }
+        let fragment = Fragment {
+            index: call.get("index").and_then(Value::as_u64),
+            id: call.get("id").and_then(Value::as_str),
+            name: function
+                .and_then(|function| function.get("name"))
+                .and_then(Value::as_str),
+            arguments: object.as_deref().or(arguments.and_then(Value::as_str)),
+        };
+        // A plain answer has whole calls, in order and without an index.
+        if is_whole {
+            facts.calls.begin(fragment);
+        } else {
+            facts.calls.fragment(fragment);
+        }
+    }
+    if let Some(call) = delta.get("function_call").filter(|call| call.is_object()) {
+        // The form before there were several calls: neither index nor id belong to it.
+        facts.calls.legacy(Fragment {
+            name: call.get("name").and_then(Value::as_str),
+            arguments: call.get("arguments").and_then(Value::as_str),
+            ..Fragment::default()
+        });
+    }
+}
+
 /// A plain answer.
 pub(super) fn plain(answer: &Value, at: Stamp, facts: &mut Facts) {
     let mut figures = Figures::default();
@@ -155,6 +208,7 @@ pub(super) fn plain(answer: &Value, at: Stamp, facts: &mut Facts) {
         match choice.get("message") {
             Some(message) => {
                 content = most_visible(content, content_of(message));
+                gather(message, true, facts);
                 if names_tool(message) {
                     facts.tool_named(at);
                 }

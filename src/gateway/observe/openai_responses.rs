@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::facts::{Content, Facts, replace};
+use super::tools::Fragment;
 use super::{error, text};
 use crate::clock::Stamp;
 
@@ -33,9 +34,25 @@ pub(super) fn frame(frame: &Value, at: Stamp, facts: &mut Facts) {
                 None => facts.missing(&format!("{kind}.response")),
             }
         }
-        "response.output_item.added" if is_tool_call(frame) => facts.tool_named(at),
+        "response.output_item.added" if is_tool_call(frame) => {
+            facts.tool_named(at);
+            if let Some(item) = frame.get("item") {
+                begin_call(index(frame), item, facts);
+            }
+        }
+        "response.output_item.done" if is_tool_call(frame) => {
+            if let Some(arguments) = frame.get("item").and_then(arguments) {
+                facts.calls.done(index(frame), arguments);
+            }
+        }
         "response.output_text.delta" | "response.refusal.delta" => {
             delta(frame, kind, at, Content::Visible, facts)
+        }
+        "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
+            if let Some(part) = text(frame, "delta") {
+                facts.calls.arguments(index(frame), part);
+            }
+            delta(frame, kind, at, Content::Hidden, facts);
         }
         _ if kind.ends_with(".delta") => delta(frame, kind, at, Content::Hidden, facts),
         _ => {}
@@ -43,8 +60,34 @@ pub(super) fn frame(frame: &Value, at: Stamp, facts: &mut Facts) {
 }
 
 fn is_tool_call(frame: &Value) -> bool {
-    let kind = frame.pointer("/item/type").and_then(Value::as_str);
-    matches!(kind, Some("function_call" | "custom_tool_call"))
+    frame.get("item").is_some_and(is_call)
+}
+
+fn is_call(item: &Value) -> bool {
+    matches!(
+        text(item, "type"),
+        Some("function_call" | "custom_tool_call")
+    )
+}
+
+fn index(frame: &Value) -> Option<u64> {
+    frame.get("output_index").and_then(Value::as_u64)
+}
+
+fn arguments(item: &Value) -> Option<&str> {
+    text(item, "arguments").or_else(|| text(item, "input"))
+}
+
+fn begin_call(index: Option<u64>, item: &Value, facts: &mut Facts) {
+    facts.calls.begin(Fragment {
+        index,
+        id: item.get("call_id").and_then(Value::as_str),
+        name: item.get("name").and_then(Value::as_str),
+        arguments: arguments(item),
+    });
+    if text(item, "type") == Some("custom_tool_call") {
+        facts.calls.free_form();
+    }
 }
 
 fn delta(frame: &Value, kind: &str, at: Stamp, content: Content, facts: &mut Facts) {
@@ -63,6 +106,10 @@ fn figures(response: &Value, facts: &mut Facts) {
         figure("/usage/input_tokens_details/cached_tokens"),
     );
     replace(&mut facts.output_tokens, figure("/usage/output_tokens"));
+    replace(
+        &mut facts.reasoning_tokens,
+        figure("/usage/output_tokens_details/reasoning_tokens"),
+    );
     facts.stop_reason = response
         .pointer("/incomplete_details/reason")
         .or_else(|| response.get("status"))
@@ -80,6 +127,9 @@ pub(super) fn plain(answer: &Value, at: Stamp, facts: &mut Facts) {
     };
     if items.is_empty() {
         return;
+    }
+    for item in items.iter().filter(|item| is_call(item)) {
+        begin_call(None, item, facts);
     }
     let parts = items
         .iter()
