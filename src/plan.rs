@@ -57,12 +57,12 @@ pub struct Plan {
     pub cache: CachePolicy,
     /// Slowdown thresholds.
     pub thresholds: Thresholds,
-    /// Destinations beyond this machine that every agent may reach.
-    pub allow_egress: Vec<Pattern>,
     /// The gate of the third arm, when there is one.
     pub gate: Option<GateSpec>,
     /// The longest prompt that the gateway lets through, in tokens.
     pub max_prompt_tokens: Option<u64>,
+    /// Destinations beyond this machine that every agent may reach.
+    pub allow_egress: Vec<Pattern>,
 }
 
 impl Plan {
@@ -96,9 +96,9 @@ impl Plan {
             rounds,
             cache,
             thresholds,
-            allow_egress: Vec::new(),
             gate: None,
             max_prompt_tokens: None,
+            allow_egress: Vec::new(),
         }
     }
 

@@ -89,8 +89,8 @@ async fn headers_first_byte_first_token_and_first_text_have_clocks_of_their_own(
                 number: 1,
                 ..
             } => "started",
-            GatewayEvent::Started { .. } => "started otherwise",
             GatewayEvent::Held { .. } => "held",
+            GatewayEvent::Started { .. } => "started otherwise",
             GatewayEvent::FirstToken { .. } => "first",
             GatewayEvent::Content { .. } => "content",
             GatewayEvent::Finished(_) => "finished",

@@ -161,6 +161,13 @@ fn last_failure(attempts: &[Attempt]) -> Option<String> {
 fn cut_off_request(attempts: &[Attempt]) -> Option<String> {
     let last = last_main(attempts).filter(|a| a.end == End::ClientAborted)?;
     let clocks = &last.clocks;
+    if last.gate.is_some() && clocks.permit_s.is_none() {
+        let held = clocks.end_s.0 - clocks.body_s.unwrap_or(clocks.head_s).0;
+        return Some(format!(
+            "request {} had been held by flashrig's gate for {held:.1} s",
+            last.number
+        ));
+    }
     let (since, what) = match clocks.last_token_s {
         Some(token) => (token, "no further token"),
         None => (clocks.head_s, "no token"),
@@ -376,6 +383,21 @@ mod tests {
         assert_eq!(
             outcome.detail,
             "not done within 8 s; request 1 was cut off when no further token had come for 7.0 s"
+        );
+    }
+
+    #[test]
+    fn a_time_limit_while_the_gate_held_the_request_is_not_laid_at_the_servers_door() {
+        let mut held = attempt(Role::Main, End::ClientAborted, 1.0, None, 9.0);
+        held.gate = Some(crate::records::GateFact {
+            let_in: 1,
+            in_line: 0,
+            overtaken: 0,
+        });
+        let words = cut_off_request(&[held]);
+        assert_eq!(
+            words.as_deref(),
+            Some("request 1 had been held by flashrig's gate for 8.0 s")
         );
     }
 

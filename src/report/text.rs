@@ -370,6 +370,7 @@ fn ending(run: &Run, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Seconds;
     use crate::judge::time_tests::{arm, session};
     use crate::judge::{arm_figures, round_validity, verdict};
     use crate::records::*;
@@ -434,8 +435,8 @@ mod tests {
             for arm in &mut round.arms {
                 arm_figures(arm, Some(2));
             }
-            (round.valid, round.invalid_reasons) =
-                round_validity(&round.arms, 2, &[ArmKind::Together, ArmKind::BackToBack]);
+            let kinds: Vec<ArmKind> = round.arms.iter().map(|a| a.kind).collect();
+            (round.valid, round.invalid_reasons) = round_validity(&round.arms, 2, &kinds);
         }
         run.verdict = Some(verdict(&run, run.state));
         console::set_colors_enabled(false);
@@ -465,6 +466,42 @@ mod tests {
             session("add-flag", 82.0, 112.0),
         ];
         insta::assert_snapshot!(judged(run(true, vec![round(1, together, alone)])));
+    }
+
+    #[test]
+    fn a_run_with_a_gated_arm_shows_three_makespans_and_the_time_at_the_gate() {
+        let split = |gate: f64| {
+            Some(Split {
+                startup_s: Seconds(2.0),
+                gate_s: Seconds(gate),
+                decoding_s: Seconds(18.0),
+                ..Split::default()
+            })
+        };
+        let at = |id: &str, start: f64, end: f64, gate: f64| Session {
+            split: split(gate),
+            ..session(id, start, end)
+        };
+        let both = |start: f64, ends: [f64; 2], gate: f64| {
+            [
+                at("fix-bug", start, start + ends[0], gate),
+                at("add-flag", start, start + ends[1], gate),
+            ]
+        };
+        let alone = [
+            at("fix-bug", 200.0, 220.0, 0.0),
+            at("add-flag", 222.0, 252.0, 0.0),
+        ];
+        let mut round = round(1, both(0.0, [40.0, 52.0], 0.0), alone);
+        let gated = both(100.0, [24.0, 45.0], 11.0);
+        round.arms.insert(1, arm(ArmKind::Gated, gated.into()));
+        let mut run = run(true, vec![round]);
+        run.spec.gate = Some(GateSpec {
+            limit: 1,
+            order: GateOrder::SideFirst,
+        });
+        run.spec.max_prompt_tokens = Some(32_000);
+        insta::assert_snapshot!(judged(run));
     }
 
     #[test]
