@@ -21,5 +21,6 @@ pub mod sim;
 pub mod stats;
 pub mod store;
 pub mod task;
+pub mod threads;
 pub mod verify;
 pub mod workspace;

@@ -80,7 +80,10 @@ async fn two_streams_share_each_step_at_the_profile_s_rate() {
     // The scheduler's own clock is exact; nothing here depends on load.
     for batch in [1, 2] {
         let expected = timing.decode_step(batch).as_secs_f64() / 5.0;
-        assert!((steps[&(batch as usize)] - expected).abs() < 1e-6, "{steps:?}");
+        assert!(
+            (steps[&(batch as usize)] - expected).abs() < 1e-6,
+            "{steps:?}"
+        );
     }
 }
 

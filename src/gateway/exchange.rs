@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::Method;
 use hyper::body::{Body, Incoming};
-use hyper::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
+use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
 use hyper::http::{Request, Response, Version};
 
 use super::body::{GatewayBody, InFlight, Through};
@@ -292,6 +292,10 @@ fn hand_over(
         parts.status,
         &parts.headers,
     );
+    recording.encoded = parts
+        .headers
+        .get(CONTENT_ENCODING)
+        .is_some_and(|coding| coding != "identity");
     let chunked = parts.headers.contains_key(TRANSFER_ENCODING);
     let framed = chunked || parts.headers.contains_key(CONTENT_LENGTH) || body.is_end_stream();
     if chunked {

@@ -1,5 +1,7 @@
 //! The run as a whole, its rounds and their arms.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -124,6 +126,10 @@ pub struct Spec {
     pub time_limit_s: Option<Seconds>,
     /// Slowdown thresholds.
     pub thresholds: Thresholds,
+    /// By agent, the settings of its own that keep its prompts from changing at the start, as
+    /// `NAME=VALUE`; `null` when agents ran as they come. An agent without such a setting has an
+    /// empty list.
+    pub stable_prefix: Option<BTreeMap<String, Vec<String>>>,
 }
 
 /// One session of each arm.

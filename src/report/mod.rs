@@ -2,6 +2,7 @@
 //! results at any time. Nothing here measures, judges or writes.
 
 mod figures;
+mod prefix;
 mod text;
 
 pub use text::text;

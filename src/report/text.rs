@@ -6,6 +6,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use console::Style;
 
 use super::figures::{arms, count, middle, part, ratio, seconds, sessions, shown_rounds, times};
+use super::prefix;
 use crate::records::{
     ArmKind, CachePolicy, ContextSource, Functional, Run, RunState, Session, Status, TimeVerdict,
     Verdict,
@@ -35,6 +36,7 @@ pub fn text(run: &Run) -> String {
     );
     let _ = writeln!(out);
     together_line(run, &mut out);
+    prefix::lines(run, &mut out);
     if let Some(verdict) = &run.verdict {
         verdicts(run, verdict, &mut out);
     }
@@ -75,9 +77,10 @@ fn head(run: &Run, out: &mut String) {
         CachePolicy::Keep => "cache as found",
     };
     let rounds = run.spec.rounds;
+    let prefix = prefix::setting(run);
     let _ = writeln!(
         out,
-        "{rounds} round{} · {cache} · contained by {} · {}",
+        "{rounds} round{} · {cache}{prefix} · contained by {} · {}",
         if rounds == 1 { "" } else { "s" },
         run.rig.sandbox,
         run.started_at,
