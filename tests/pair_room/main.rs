@@ -9,6 +9,7 @@
 
 mod agent;
 mod bad_input;
+mod bodies;
 mod faulty;
 mod hangs;
 mod interrupted;

@@ -131,7 +131,11 @@ impl Operator {
             let folder = session["folder"].as_str().unwrap();
             let bodies = requests_of(&runs[0], folder);
             let requests = session["requests"].as_u64().unwrap();
-            assert!(bodies.len() as u64 >= requests, "{folder}: {}", bodies.len());
+            assert!(
+                bodies.len() as u64 >= requests,
+                "{folder}: {}",
+                bodies.len()
+            );
             let with_prompt = bodies
                 .iter()
                 .filter(|body| {
