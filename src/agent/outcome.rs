@@ -162,12 +162,19 @@ fn cut_off_request(attempts: &[Attempt]) -> Option<String> {
         Some(token) => (token, "no further token"),
         None => (clocks.head_s, "no token"),
     };
+    let silence = clocks.end_s.0 - since.0;
+    if silence < FLOWING_S {
+        return Some(format!("request {} was still being answered", last.number));
+    }
     Some(format!(
-        "request {} was cut off when {what} had come for {:.1} s",
-        last.number,
-        clocks.end_s.0 - since.0
+        "request {} was cut off when {what} had come for {silence:.1} s",
+        last.number
     ))
 }
+
+/// An answer whose last token is younger than this still flows, in seconds: a slow server takes
+/// that long for a token.
+const FLOWING_S: f64 = 2.0;
 
 fn last_main(attempts: &[Attempt]) -> Option<&Attempt> {
     attempts
@@ -335,6 +342,15 @@ mod tests {
         let mut e = evidence(&attempts, &summary, Exit::Stopped);
         e.ending = Ending::DidNotExit;
         assert_eq!(judge(&e).status, Status::CompletedNoExit);
+    }
+
+    #[test]
+    fn a_time_limit_amid_a_flowing_answer_says_that_it_flowed() {
+        let mut open = attempt(Role::Main, End::ClientAborted, 1.0, Some(1.5), 9.0);
+        open.clocks.last_token_s = Some(crate::clock::Seconds(8.9));
+        let attempts = [open];
+        let words = cut_off_request(&attempts);
+        assert_eq!(words.as_deref(), Some("request 1 was still being answered"));
     }
 
     #[test]

@@ -23,8 +23,8 @@
 //! | `events` | what listeners are told while it runs |
 //!
 //! Later tenants have their places: a gate goes between reading and forwarding in `exchange`
-//! (where `permit_s` is taken), bodies are kept from `exchange` and `body`, and threads and
-//! prefixes are worked out from the rows of `ledger`.
+//! (where `permit_s` is taken). Bodies pass on to the listener in events; threads and prefixes are
+//! worked out from them elsewhere.
 //!
 //! [`Attempt`]: crate::records::Attempt
 

@@ -16,6 +16,8 @@ pub use split::split;
 #[cfg(test)]
 pub(crate) use summary::tests;
 pub use summary::traffic;
+#[cfg(test)]
+pub(crate) use time::tests as time_tests;
 
 /// Judges a run by the rounds that it has.
 pub fn verdict(run: &Run, state: RunState) -> Verdict {

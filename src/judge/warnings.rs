@@ -84,6 +84,9 @@ pub fn warnings(run: &Run, rounds: &[(&Arm, &Arm)], sessions: &[SessionSlowdown]
     out
 }
 
+/// What a chat template puts before the nonce is the same for every prompt and may be cached.
+const TEMPLATE_TOKENS: u64 = 64;
+
 /// Whether the cache was as cold as the policy has it.
 fn cold_cache(run: &Run) -> Vec<String> {
     if run.spec.cache != CachePolicy::Cold {
@@ -97,7 +100,7 @@ fn cold_cache(run: &Run) -> Vec<String> {
     };
     let mut out = Vec::new();
     let warm = sessions()
-        .filter(|s| s.first_cached_tokens.is_some_and(|n| n > 0))
+        .filter(|s| s.first_cached_tokens.is_some_and(|n| n > TEMPLATE_TOKENS))
         .count();
     if warm > 0 {
         out.push(format!(

@@ -15,11 +15,18 @@ use crate::records::{
 /// Renders a run. `width` bounds the lines of prose.
 pub fn text(run: &Run) -> String {
     let mut out = String::new();
-    head(run, &mut out);
+    whole(run, &mut out);
+    // Tables pad their last column.
+    let lines: Vec<&str> = out.lines().map(str::trim_end).collect();
+    lines.join("\n") + "\n"
+}
+
+fn whole(run: &Run, out: &mut String) {
+    head(run, out);
     if run.rounds.is_empty() {
         let _ = writeln!(out, "\nNothing was measured.");
-        ending(run, &mut out);
-        return out;
+        ending(run, out);
+        return;
     }
     let _ = writeln!(out, "\n{}", summary_table(run));
     let _ = writeln!(
@@ -35,13 +42,12 @@ pub fn text(run: &Run) -> String {
         work_table(run)
     );
     let _ = writeln!(out);
-    together_line(run, &mut out);
-    prefix::lines(run, &mut out);
+    together_line(run, out);
+    prefix::lines(run, out);
     if let Some(verdict) = &run.verdict {
-        verdicts(run, verdict, &mut out);
+        verdicts(run, verdict, out);
     }
-    ending(run, &mut out);
-    out
+    ending(run, out);
 }
 
 fn head(run: &Run, out: &mut String) {
@@ -347,4 +353,126 @@ fn ending(run: &Run, out: &mut String) {
         .as_deref()
         .map_or_else(String::new, |w| format!(": {w}"));
     let _ = writeln!(out, "{}{why}.", Style::new().red().bold().apply_to(state));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::time_tests::{arm, session};
+    use crate::judge::{arm_figures, round_validity, verdict};
+    use crate::records::*;
+
+    fn run(simulated: bool, rounds: Vec<Round>) -> Run {
+        let spec = |id: &str| SessionSpec {
+            id: id.into(),
+            task: id.into(),
+            agent: AgentId {
+                name: "claude".into(),
+                version: Some("2.1.332".into()),
+            },
+        };
+        Run {
+            schema: RUN_SCHEMA.into(),
+            id: "x".into(),
+            command: "pair".into(),
+            command_line: Vec::new(),
+            started_at: "2026-11-29T19:08:58Z".into(),
+            state: RunState::Finished,
+            stopped_because: None,
+            rig: Rig {
+                version: "0".into(),
+                sandbox: "bubblewrap".into(),
+                cpu_s: None,
+            },
+            host: Host {
+                os: "Linux".into(),
+                arch: "x86_64".into(),
+                cores: Some(2),
+            },
+            server: Server {
+                name: "sim".into(),
+                url: "http://127.0.0.1:1".into(),
+                simulated,
+                speed: simulated.then_some(2.0),
+                version: None,
+                model: "m".into(),
+                models: None,
+                context_tokens: None,
+                context_source: ContextSource::Unknown,
+            },
+            spec: Spec {
+                sessions: vec![spec("fix-bug"), spec("add-flag")],
+                rounds: 1,
+                cache: CachePolicy::Cold,
+                time_limit_s: None,
+                thresholds: Thresholds {
+                    pass: 1.5,
+                    fail: 2.0,
+                },
+                stable_prefix: None,
+            },
+            rounds,
+            verdict: None,
+        }
+    }
+
+    fn judged(mut run: Run) -> String {
+        for round in &mut run.rounds {
+            for arm in &mut round.arms {
+                arm_figures(arm, Some(2));
+            }
+            (round.valid, round.invalid_reasons) = round_validity(&round.arms, 2);
+        }
+        run.verdict = Some(verdict(&run, run.state));
+        console::set_colors_enabled(false);
+        text(&run)
+    }
+
+    fn round(index: u32, together: [Session; 2], alone: [Session; 2]) -> Round {
+        Round {
+            index,
+            valid: true,
+            invalid_reasons: Vec::new(),
+            arms: vec![
+                arm(ArmKind::Together, together.into()),
+                arm(ArmKind::BackToBack, alone.into()),
+            ],
+        }
+    }
+
+    #[test]
+    fn a_pair_that_finished_later_together() {
+        let together = [
+            session("fix-bug", 0.0, 40.0),
+            session("add-flag", 0.1, 52.0),
+        ];
+        let alone = [
+            session("fix-bug", 60.0, 80.0),
+            session("add-flag", 82.0, 112.0),
+        ];
+        insta::assert_snapshot!(judged(run(true, vec![round(1, together, alone)])));
+    }
+
+    #[test]
+    fn a_pair_in_which_one_agent_made_no_request() {
+        let lost = |start: f64| {
+            let mut s = session("add-flag", start, start + 1.0);
+            s.status = Status::NoRequest;
+            s.detail = "the agent exited with code 0 without any request to the server".into();
+            s.failures = vec![s.detail.clone()];
+            s
+        };
+        let together = [session("fix-bug", 0.0, 40.0), lost(0.0)];
+        let alone = [session("fix-bug", 60.0, 80.0), lost(82.0)];
+        insta::assert_snapshot!(judged(run(false, vec![round(1, together, alone)])));
+    }
+
+    #[test]
+    fn a_run_that_measured_nothing_says_so() {
+        let mut empty = run(false, Vec::new());
+        empty.state = RunState::Failed;
+        empty.stopped_because = Some("the server is gone".into());
+        console::set_colors_enabled(false);
+        insta::assert_snapshot!(text(&empty));
+    }
 }

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use tokio::task::JoinSet;
 
 use super::drive::{Gone, Started, drive, start};
-use super::prepare::{Ready, prepare};
+use super::prepare::{Ready, prepare, remove_all};
 use super::record::record;
 use super::rounds::Context;
 use super::verifying::{Verify, complete};
@@ -65,7 +65,25 @@ pub async fn run(context: &Context, round: u32, kind: ArmKind) -> anyhow::Result
         round,
         arm: Box::new(arm.clone()),
     })?;
+    clear(context);
     Ok(arm)
+}
+
+/// Removes workspaces, homes and verified trees once everything is recorded, so that neither a
+/// verdict nor the next preparation waits for it. What cannot be removed now is tried again when
+/// its place is needed.
+fn clear(context: &Context) {
+    for plan in &context.plan.sessions {
+        for kind in ["s", "verify"] {
+            let folder = context
+                .scratch
+                .path()
+                .join(format!("{kind}{}", plan.index + 1));
+            if folder.exists() {
+                let _ = remove_all(&folder);
+            }
+        }
+    }
 }
 
 /// Completes a record. A run that is being stopped does not sit through builds, and one session

@@ -129,7 +129,10 @@ pub async fn complete(
         protected_touched: Vec::new(),
     });
     if checks == Verify::Yes && !matches!(session.status, Status::Interrupted | Status::RigError) {
-        let scratch = context.scratch.path().join("verify");
+        let scratch = context
+            .scratch
+            .path()
+            .join(format!("verify{}", gone.plan.index + 1));
         let home = scratch.join("home");
         let runner = Checks::new(&context.sandbox, &context.shim, &context.places, &home);
         if scratch.exists() {
@@ -146,7 +149,6 @@ pub async fn complete(
             &runner,
         )
         .await?;
-        remove_all(&scratch)?;
         if let Some(diff) = &mut session.diff {
             diff.protected_touched.clone_from(&found.protected_touched);
         }

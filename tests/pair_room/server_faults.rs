@@ -72,7 +72,7 @@ fn an_error_event_after_a_200_is_never_success_and_the_servers_words_are_shown()
 
 #[test]
 fn an_answer_that_falls_silent_is_never_success_and_the_words_name_the_open_request() {
-    let ran = pair(&good_steps(), |_| Answer::Silent, &["--time-limit", "3s"]);
+    let ran = pair(&good_steps(), |_| Answer::Silent, &["--time-limit", "7s"]);
     for session in ran.both("timeout") {
         let detail = text(&session, "detail");
         assert!(
