@@ -177,6 +177,13 @@ fn claude_code_headless_is_one_main_thread_with_a_stable_prefix() {
 }
 
 #[test]
+fn the_title_request_of_claude_code_on_a_terminal_is_a_side_request_in_a_thread_of_its_own() {
+    let (traffic, summary) = assert_roles_of("claude-interactive");
+    assert_eq!(traffic.threads(), [1, 2]);
+    assert_eq!(summary, None);
+}
+
+#[test]
 fn the_title_request_of_opencode_is_a_side_request_in_a_thread_of_its_own() {
     let (traffic, summary) = assert_roles_of("opencode");
     assert_eq!(traffic.threads(), [1, 2, 2, 2]);
