@@ -23,5 +23,6 @@ pub mod standing;
 pub mod stats;
 pub mod store;
 pub mod task;
+pub mod threads;
 pub mod verify;
 pub mod workspace;

@@ -122,6 +122,16 @@ impl Template {
     }
 }
 
+impl fmt::Display for Template {
+    /// As it was written.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|piece| match piece {
+            Piece::Text(text) => f.write_str(text),
+            Piece::Placeholder(name) => write!(f, "{{{name}}}"),
+        })
+    }
+}
+
 /// The value as it stands between the quotes of a JSON string.
 fn json_escaped(value: &str) -> String {
     let quoted = serde_json::Value::from(value).to_string();
@@ -211,14 +221,7 @@ impl CommandLine {
 
     /// The program as typed.
     pub fn program(&self) -> String {
-        self.0.first().map_or_else(String::new, |t| {
-            t.0.iter()
-                .map(|p| match p {
-                    Piece::Text(text) => text.clone(),
-                    Piece::Placeholder(name) => format!("{{{name}}}"),
-                })
-                .collect()
-        })
+        self.0.first().map_or_else(String::new, Template::to_string)
     }
 }
 

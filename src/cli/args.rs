@@ -81,6 +81,8 @@ pub enum Command {
     },
     /// Show the report of a stored run, finished or not
     Report(ReportArgs),
+    /// List the kept bodies of a run's requests and answers, or print one
+    Bodies(BodiesArgs),
     /// Print the JSON Schema of a file that flashrig reads or writes
     Schema {
         /// Which file
@@ -135,6 +137,10 @@ pub struct PairArgs {
     /// estimated from the request's bytes
     #[arg(long, value_name = "TOKENS", value_parser = crate::config::parse_count, help_heading = "Gate")]
     pub max_prompt: Option<u64>,
+    /// Let agents leave out what changes at the start of their prompts, by a setting of their own
+    /// that their profile names (stable_prefix); without it agents run as they come
+    #[arg(long)]
+    pub stable_prefix: bool,
     /// Limit for each session, e.g. 20m [default: the task's own]
     #[arg(long, value_name = "DURATION", value_parser = crate::config::parse_duration)]
     pub time_limit: Option<std::time::Duration>,
@@ -157,7 +163,7 @@ pub struct PairArgs {
     /// Keep every session's workspace in the results folder
     #[arg(long)]
     pub keep: bool,
-    /// Do not keep the bodies of the agents' requests in the results folder
+    /// Keep only hashes and lengths of the bodies of requests and answers
     #[arg(long)]
     pub no_bodies: bool,
     /// Folder for results
@@ -319,6 +325,21 @@ pub enum AgentsCommand {
 pub struct ReportArgs {
     /// The folder of the run
     pub run: PathBuf,
+}
+
+/// `flashrig bodies`.
+#[derive(Clone, Debug, Args)]
+pub struct BodiesArgs {
+    /// The folder of the run
+    pub run: PathBuf,
+    /// The session's folder below sessions/, e.g. r1-together-fix-bug [default: list all]
+    pub session: Option<String>,
+    /// The request's number, as in requests.jsonl; its body is printed as it was sent [default:
+    /// list all]
+    pub number: Option<u32>,
+    /// Print the answer's body instead
+    #[arg(long, requires = "number")]
+    pub response: bool,
 }
 
 /// Files with a schema.

@@ -286,6 +286,7 @@ impl InFlight {
             .first_byte_s
             .get_or_insert(first_byte);
         self.recording.attempt.response_bytes += data.len() as u64;
+        self.recording.answer(data);
         let before = self.watch.facts().content_events;
         self.watch.bytes(data, at);
         self.recording.progress(before, self.watch.facts(), at);

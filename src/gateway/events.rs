@@ -34,6 +34,16 @@ pub enum GatewayEvent {
         /// When.
         at: Stamp,
     },
+    /// Bytes of an answer pass to the client. Cheap to hold; who keeps many should copy them, as
+    /// they share the buffer that they were read into.
+    Answer {
+        /// The attempt's number.
+        number: u32,
+        /// The bytes, as the server sent them.
+        bytes: Bytes,
+        /// Whether they are compressed.
+        encoded: bool,
+    },
     /// The first generated token of an attempt passed.
     FirstToken {
         /// The attempt's number.

@@ -352,6 +352,10 @@ fn hand_over(
         parts.status,
         &parts.headers,
     );
+    recording.encoded = parts
+        .headers
+        .get(CONTENT_ENCODING)
+        .is_some_and(|coding| coding != "identity");
     let chunked = parts.headers.contains_key(TRANSFER_ENCODING);
     let framed = chunked || parts.headers.contains_key(CONTENT_LENGTH) || body.is_end_stream();
     if chunked {

@@ -176,6 +176,8 @@ impl Ledger {
             repeats_open: false,
             body_changed: false,
             gate: None,
+            thread: None,
+            prefix: None,
             clocks: Clocks {
                 head_s: self.origin.at(head),
                 ..Clocks::default()
@@ -184,6 +186,7 @@ impl Ledger {
         Recording {
             ledger: Arc::clone(self),
             attempt,
+            encoded: false,
             finished: false,
         }
     }
@@ -194,6 +197,8 @@ pub(super) struct Recording {
     ledger: Arc<Ledger>,
     /// The row so far; whoever handles the attempt fills it in.
     pub(super) attempt: Attempt,
+    /// Whether the answer is compressed.
+    pub(super) encoded: bool,
     finished: bool,
 }
 
@@ -255,6 +260,15 @@ impl Recording {
             role: self.attempt.role,
             body,
             at,
+        });
+    }
+
+    /// Tells the listener that bytes of the answer pass.
+    pub(super) fn answer(&self, bytes: &Bytes) {
+        self.ledger.observer.event(GatewayEvent::Answer {
+            number: self.attempt.number,
+            bytes: bytes.clone(),
+            encoded: self.encoded,
         });
     }
 

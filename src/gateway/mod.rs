@@ -29,8 +29,7 @@
 //! | `events` | what listeners are told while it runs |
 //! | `lag` | how late the gateway's own event loop is |
 //!
-//! Later tenants have their places: bodies are kept from `exchange` and `body`, and threads and
-//! prefixes are worked out from the rows of `ledger`.
+//! Bodies pass on to the listener in events; threads and prefixes are worked out from them elsewhere.
 //!
 //! [`Attempt`]: crate::records::Attempt
 

@@ -117,6 +117,9 @@ fn part_at(t: f64, first_main: f64, last_end: f64, stays: &[Stay]) -> Part {
     if let Some(part) = busiest(open(Role::Main), t) {
         return part;
     }
+    if let Some(part) = busiest(open(Role::SubAgent), t) {
+        return part;
+    }
     if t < first_main {
         return Part::Startup;
     }

@@ -7,6 +7,8 @@ use crate::records::{Attempt, End, Role};
 pub struct Traffic {
     /// Main requests.
     pub requests: u64,
+    /// Requests of sub-agents.
+    pub sub_agent_requests: u64,
     /// Side requests.
     pub side_requests: u64,
     /// Probes.
@@ -48,6 +50,7 @@ pub fn traffic(attempts: &[Attempt]) -> Traffic {
         }
         match a.role {
             Role::Main => sum.requests += 1,
+            Role::SubAgent => sum.sub_agent_requests += 1,
             Role::Side => sum.side_requests += 1,
             Role::Probe => sum.probe_requests += 1,
         }
@@ -134,6 +137,8 @@ pub(crate) mod tests {
             repeats_open: false,
             body_changed: false,
             gate: None,
+            thread: None,
+            prefix: None,
             clocks: Clocks {
                 head_s: Seconds(head),
                 first_token_s: first_token.map(Seconds),

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::PrefixFact;
 use crate::clock::Seconds;
 
 /// The protocol that a request speaks, told from its path.
@@ -31,6 +32,8 @@ pub enum Dialect {
 pub enum Role {
     /// The agent's own thread.
     Main,
+    /// Another thread with tools beside or below the main one.
+    SubAgent,
     /// A short helper beside it: title, summary, check.
     Side,
     /// Connectivity, model list and token counting.
@@ -254,6 +257,11 @@ pub struct Attempt {
     /// What it found at the gate; `null` when there was none or the request is not for it.
     #[serde(default)]
     pub gate: Option<GateFact>,
+    /// The thread that it belongs to, from 1 in order of arrival; `null` when it is in none, as
+    /// probes are, or when its body could not be read.
+    pub thread: Option<u32>,
+    /// Its prompt beside the one before it in its thread; `null` for the first.
+    pub prefix: Option<PrefixFact>,
     /// The instants.
     pub clocks: Clocks,
 }

@@ -1,5 +1,7 @@
 //! The run as a whole, its rounds and their arms.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -130,6 +132,11 @@ pub struct Spec {
     /// Longer prompts, in estimated tokens, are refused by the gateway; `null` when none are.
     #[serde(default)]
     pub max_prompt_tokens: Option<u64>,
+    /// By agent, the settings of its own that keep its prompts from changing at the start, as
+    /// `NAME=VALUE`; `null` when agents ran as they come. An agent without such a setting has an
+    /// empty list.
+    #[serde(default)]
+    pub stable_prefix: Option<BTreeMap<String, Vec<String>>>,
 }
 
 /// A gate.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AgentId, CheckResult, EgressFact};
+use super::{AgentId, CheckResult, EgressFact, PrefixSummary};
 use crate::clock::Seconds;
 
 /// One session of one arm.
@@ -34,6 +34,9 @@ pub struct Session {
     pub exit: Exit,
     /// Main requests, retries included.
     pub requests: u64,
+    /// Requests of sub-agents.
+    #[serde(default)]
+    pub sub_agent_requests: u64,
     /// Side requests.
     pub side_requests: u64,
     /// Probes: connectivity, model list, token count.
@@ -78,6 +81,10 @@ pub struct Session {
     pub cached_tokens: Option<u64>,
     /// Generated tokens over main and side requests.
     pub output_tokens: Option<u64>,
+    /// What successive prompts had in common; `null` when no thread had two.
+    pub prefix: Option<PrefixSummary>,
+    /// The kept bodies of its requests and answers.
+    pub bodies: Option<KeptBodies>,
     /// CPU time of the whole process tree.
     pub cpu_s: Option<Seconds>,
     /// Peak resident memory of the whole process tree, sampled.
@@ -228,4 +235,17 @@ pub struct Diff {
     pub deletions: u64,
     /// Protected files that were touched.
     pub protected_touched: Vec<String>,
+}
+
+/// What was kept of the bodies of a session: `bodies.zst`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KeptBodies {
+    /// Bodies in the file, those of which only hash and length were kept included.
+    pub bodies: u64,
+    /// Their length, before compression.
+    pub bytes: u64,
+    /// The length of the file.
+    pub file_bytes: u64,
+    /// Bodies that were let go because the disk was slower than the agents.
+    pub dropped: u64,
 }

@@ -3,6 +3,7 @@
 
 mod figures;
 mod makespans;
+mod prefix;
 mod text;
 
 pub use text::text;

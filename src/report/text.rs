@@ -7,6 +7,7 @@ use console::Style;
 
 use super::figures::{count, middle, part, ratio, seconds, sessions, shown_rounds, times};
 use super::makespans::makespans;
+use super::prefix;
 use crate::judge::egress_lines;
 use crate::records::{
     ArmKind, CachePolicy, ContextSource, Functional, Run, RunState, Session, Status, TimeVerdict,
@@ -44,6 +45,7 @@ fn whole(run: &Run, out: &mut String) {
     );
     let _ = writeln!(out);
     makespans(run, out);
+    prefix::lines(run, out);
     match &run.verdict {
         Some(verdict) => verdicts(run, verdict, out),
         // The verdict's warnings say it otherwise.
@@ -99,9 +101,10 @@ fn head(run: &Run, out: &mut String) {
         format!(" · prompts up to {} tokens", count(Some(n as f64)))
     });
     let rounds = run.spec.rounds;
+    let prefix = prefix::setting(run);
     let _ = writeln!(
         out,
-        "{rounds} round{} · {cache}{gate}{cap} · contained by {} · {}",
+        "{rounds} round{} · {cache}{gate}{cap}{prefix} · contained by {} · {}",
         if rounds == 1 { "" } else { "s" },
         run.rig.sandbox,
         run.started_at,
@@ -424,6 +427,7 @@ mod tests {
                 },
                 gate: None,
                 max_prompt_tokens: None,
+                stable_prefix: None,
             },
             rounds,
             verdict: None,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::bodies::{Found, SessionBodies};
 use super::bus::{Live, Step};
 use super::prepare::{Places, Ready};
 use super::stop::Stop;
@@ -15,7 +16,8 @@ use crate::egress::EgressGuard;
 use crate::gateway::GatewaySession;
 use crate::plan::SessionPlan;
 use crate::process::{Ended, ExitStatus, Line, Running, SpawnError, StopReason, TreeEnd};
-use crate::records::{Attempt, EgressFact, Exit};
+use crate::records::{Attempt, EgressFact, Exit, KeptBodies, PrefixSummary};
+use crate::threads;
 
 /// How often limits are looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -40,6 +42,8 @@ pub struct Gone {
     pub attempts: Vec<Attempt>,
     /// What it asked the egress guard for.
     pub egress: Vec<EgressFact>,
+    pub prefix: Option<PrefixSummary>,
+    pub bodies: Option<KeptBodies>,
     pub transcript: Summary,
     pub stderr_tail: String,
 }
@@ -50,6 +54,7 @@ pub struct Started {
     places: Places,
     gateway: GatewaySession,
     egress: EgressGuard,
+    bodies: SessionBodies,
     running: Result<Running, SpawnError>,
 }
 
@@ -60,6 +65,7 @@ pub async fn start(ready: Ready) -> Started {
         places,
         gateway,
         egress,
+        bodies,
         prepared,
     } = ready;
     Started {
@@ -67,6 +73,7 @@ pub async fn start(ready: Ready) -> Started {
         places,
         gateway,
         egress,
+        bodies,
         running: prepared.go().await,
     }
 }
@@ -78,11 +85,12 @@ pub async fn drive(started: Started, live: mpsc::UnboundedSender<Live>, mut stop
         places,
         gateway,
         egress,
+        bodies,
         running,
     } = started;
     let running = match running {
         Ok(running) => running,
-        Err(error) => return never_started(plan, places, gateway, &error).await,
+        Err(error) => return never_started(plan, places, gateway, bodies, &error).await,
     };
     let mut session = Following::new(&plan, &running, live);
     let (ending, wall_end) = session.follow(&running, &gateway, &mut stop).await;
@@ -99,7 +107,7 @@ pub async fn drive(started: Started, live: mpsc::UnboundedSender<Live>, mut stop
     while let Some(line) = stderr.try_next() {
         session.error_output(&line);
     }
-    let attempts = gateway.close().await;
+    let traffic = explained(gateway, bodies).await;
     let egress = egress.close().await;
     let ending = match &process.tree {
         TreeEnd::Survivors(left) => Ending::RigFailed(format!(
@@ -130,7 +138,9 @@ pub async fn drive(started: Started, live: mpsc::UnboundedSender<Live>, mut stop
         ending,
         exit,
         process: Some(process),
-        attempts,
+        attempts: traffic.attempts,
+        prefix: traffic.prefix,
+        bodies: traffic.bodies,
         egress,
         transcript,
         stderr_tail,
@@ -141,8 +151,10 @@ async fn never_started(
     plan: SessionPlan,
     places: Places,
     gateway: GatewaySession,
+    bodies: SessionBodies,
     error: &SpawnError,
 ) -> Gone {
+    let traffic = explained(gateway, bodies).await;
     Gone {
         ending: Ending::RigFailed(format!("the agent did not start: {error}")),
         plan,
@@ -151,10 +163,37 @@ async fn never_started(
         ended: None,
         exit: Exit::NotStarted,
         process: None,
-        attempts: gateway.close().await,
+        attempts: traffic.attempts,
+        prefix: traffic.prefix,
+        bodies: traffic.bodies,
         egress: Vec::new(),
         transcript: Summary::default(),
         stderr_tail: String::new(),
+    }
+}
+
+/// What a session asked the server.
+struct Traffic {
+    attempts: Vec<Attempt>,
+    prefix: Option<PrefixSummary>,
+    bodies: Option<KeptBodies>,
+}
+
+/// Closes the gateway, and explains what it saw by the bodies that came with it.
+async fn explained(gateway: GatewaySession, bodies: SessionBodies) -> Traffic {
+    let mut attempts = gateway.close().await;
+    let Some(Found { prompts, kept }) = bodies.finish().await else {
+        return Traffic {
+            attempts,
+            prefix: None,
+            bodies: None,
+        };
+    };
+    let prefix = threads::explain(&mut attempts, &prompts);
+    Traffic {
+        attempts,
+        prefix,
+        bodies: Some(kept),
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use sha2::{Digest, Sha256};
 
+use super::bodies::SessionBodies;
 use super::bus::{Live, Step};
 use super::rounds::Context;
 use crate::agent::{HOME_FOLDERS, Values, launch};
@@ -37,6 +38,7 @@ pub struct Ready {
     pub places: Places,
     pub gateway: GatewaySession,
     pub egress: EgressGuard,
+    pub bodies: SessionBodies,
     pub prepared: Prepared,
 }
 
@@ -57,7 +59,10 @@ pub async fn prepare(
         .with_context(|| format!("session {}: cannot copy its repository", plan.id))?;
 
     let token = token(&context.secret, &plan.id, round, kind);
-    let gateway = open_gateway(context, plan, (round, kind), gate, &token, &places).await?;
+    let key = context.server.key.as_ref().map(Secret::expose);
+    let secrets = key.into_iter().chain([token.as_str()]);
+    let bodies = context.bodies.session(&places.record, secrets);
+    let gateway = open_gateway(context, plan, (round, kind), gate, &token, bodies.clone()).await?;
     let egress = open_guard(context, plan).await?;
     let record = &context.server.record;
     let values = Values {
@@ -116,6 +121,7 @@ pub async fn prepare(
         places,
         gateway,
         egress,
+        bodies,
         prepared,
     })
 }
@@ -175,7 +181,7 @@ async fn open_gateway(
     (round, kind): (u32, ArmKind),
     gate: Option<Arc<Gate>>,
     token: &str,
-    places: &Places,
+    bodies: SessionBodies,
 ) -> anyhow::Result<GatewaySession> {
     let config = ListenConfig {
         label: plan.id.clone(),
@@ -192,21 +198,27 @@ async fn open_gateway(
         origin: context.bus.origin().clone(),
     };
     let (live, id) = (context.bus.live(), plan.id.clone());
-    let bodies = context.bodies.as_ref().map(|b| b.session(&places.record));
     let observer = move |event: GatewayEvent| {
         let step = match event {
             GatewayEvent::Held { number, role, at } => Step::Held { number, role, at },
             GatewayEvent::Started {
                 number,
+                dialect,
                 role,
                 body,
                 at,
                 ..
             } => {
-                if let Some(bodies) = &bodies {
-                    bodies.keep(number, body);
-                }
+                bodies.request(number, dialect, body);
                 Step::Asked { number, role, at }
+            }
+            GatewayEvent::Answer {
+                number,
+                bytes,
+                encoded,
+            } => {
+                bodies.answer(number, &bytes, encoded);
+                return;
             }
             GatewayEvent::FirstToken { number, at } => Step::Generating {
                 number,
@@ -222,11 +234,14 @@ async fn open_gateway(
                 events: content_events,
                 at,
             },
-            GatewayEvent::Finished(attempt) => Step::Answered {
-                number: attempt.number,
-                end: attempt.end,
-                at: Stamp::now(),
-            },
+            GatewayEvent::Finished(attempt) => {
+                bodies.answered(attempt.number);
+                Step::Answered {
+                    number: attempt.number,
+                    end: attempt.end,
+                    at: Stamp::now(),
+                }
+            }
         };
         let _ = live.send(Live::Session {
             id: id.clone(),

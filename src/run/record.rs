@@ -40,6 +40,7 @@ pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
             .and_then(|(start, end)| split(start, end, attempts)),
         exit: gone.exit,
         requests: sum.requests,
+        sub_agent_requests: sum.sub_agent_requests,
         side_requests: sum.side_requests,
         probe_requests: sum.probe_requests,
         refusals: sum.refusals,
@@ -58,6 +59,8 @@ pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
         input_tokens: sum.input_tokens,
         cached_tokens: sum.cached_tokens,
         output_tokens: sum.output_tokens,
+        prefix: gone.prefix.clone(),
+        bodies: gone.bodies,
         cpu_s: usage.and_then(|u| u.cpu).map(Seconds::from),
         peak_rss_bytes: usage.and_then(|u| u.peak_rss_bytes),
         leftovers: gone

@@ -47,8 +47,8 @@ pub struct Context {
     pub bus: Bus,
     /// The wish to stop.
     pub stop: Stop,
-    /// Keeps the bodies of requests, when they are kept.
-    pub bodies: Option<Bodies>,
+    /// Reads and keeps the bodies of requests and answers.
+    pub bodies: Bodies,
     /// Whether workspaces are kept.
     pub keep: bool,
     /// Processors.

@@ -192,7 +192,9 @@ impl Tally {
     /// Takes in what the gateway tells.
     pub fn hear(&mut self, event: &GatewayEvent) {
         match event {
-            GatewayEvent::Held { .. } | GatewayEvent::Started { .. } => {}
+            GatewayEvent::Held { .. }
+            | GatewayEvent::Started { .. }
+            | GatewayEvent::Answer { .. } => {}
             GatewayEvent::FirstToken { number, at } => {
                 let begun = Generating {
                     last: *at,
@@ -210,13 +212,10 @@ impl Tally {
                 };
                 let new = content_events.saturating_sub(known.events);
                 // One gap before the read, none between the events that came with it.
-                let gaps = if known.events == 0 {
-                    new.saturating_sub(1)
-                } else {
+                if known.events > 0 {
                     self.figures.itl.note(at.since(known.last).as_secs_f64());
-                    new.saturating_sub(1)
-                };
-                self.figures.itl.note_many(0.0, gaps);
+                }
+                self.figures.itl.note_many(0.0, new.saturating_sub(1));
                 known.events = *content_events;
                 known.last = *at;
             }

@@ -69,6 +69,18 @@ impl Agent {
                 let mut stream = begin(rest, "").unwrap();
                 stream.read_to_end(&mut Vec::new()).unwrap();
             }
+            // What is said from now on begins with these words, before all that was said.
+            "begin" => {
+                let words = format!("{rest} {}", SENTENCE.repeat(40));
+                self.messages[0]["content"] = words.into();
+            }
+            // Lets its token slip, as an agent does that prints its environment.
+            "tell-token" => {
+                let token = std::env::var("FLASHRIG_TOKEN").unwrap();
+                let words = format!("my token is {token}");
+                self.messages
+                    .push(json!({"role": "user", "content": words}));
+            }
             // A request beside the thread.
             "side" => {
                 self.request(false).unwrap();

@@ -9,6 +9,7 @@
 
 mod agent;
 mod bad_input;
+mod bodies;
 mod egress;
 mod faulty;
 mod gated;

@@ -98,6 +98,7 @@ fn assert_done(session: &Value) {
 fn a_pair_of_claude_code_is_verified_and_makes_no_request_beside_its_thread() {
     for session in pair("claude", "claude") {
         assert_eq!(session["agent"]["name"], "claude");
+        assert_eq!(session["prefix"]["changed"], 0, "{session:#}");
         assert_eq!(session["side_requests"], 0, "{session:#}");
     }
 }
@@ -106,6 +107,7 @@ fn a_pair_of_claude_code_is_verified_and_makes_no_request_beside_its_thread() {
 fn a_pair_of_opencode_is_verified_and_its_title_request_is_a_side_request() {
     for session in pair("opencode", "opencode") {
         assert_eq!(session["agent"]["name"], "opencode");
+        assert_eq!(session["prefix"]["changed"], 0, "{session:#}");
         assert_eq!(session["side_requests"], 1, "{session:#}");
     }
 }

@@ -60,14 +60,16 @@ pub async fn pair(args: PairArgs, console: Console) -> Result<Exit, Failure> {
         prepared = prepare(&args, &wanted, &target, &setting, live, stop.clone()) => prepared,
     };
     let result = match prepared {
-        Ok((mut context, record)) => {
+        Ok((context, record)) => {
             let done = execute(&context, record).await.or_rig();
-            let results = context.results.clone();
-            if let Some(Err(error)) = context.bodies.take().map(Bodies::close) {
+            let Context {
+                results, bodies, ..
+            } = context;
+            if let Err(error) = bodies.close() {
                 console.error(&error);
             }
-            // Ends what is told, and with it the live lines; removes the workspaces.
-            drop(context);
+            // Here the rest of the context goes: it ends what is told, and with it the live
+            // lines, and removes the workspaces.
             done.map(|done| (done, results))
         }
         Err(failure) => Err(failure),
@@ -145,6 +147,7 @@ async fn prepare(
             thresholds: plan.thresholds,
             gate: plan.gate,
             max_prompt_tokens: plan.max_prompt_tokens,
+            stable_prefix: wanted.stable_prefix.clone(),
         },
         rounds: Vec::new(),
         verdict: None,
@@ -161,7 +164,7 @@ async fn prepare(
         secret: secret().or_rig()?,
         bus: Bus::new(origin, store, live),
         stop,
-        bodies: (!args.no_bodies).then(Bodies::start),
+        bodies: Bodies::start(!args.no_bodies),
         keep: args.keep,
         cores,
         lag: LagMeter::start(|_| ()).or_rig()?,

@@ -25,6 +25,8 @@ pub struct Typed {
     pub thresholds: Thresholds,
     /// The gate of the third arm.
     pub gate: Option<GateSpec>,
+    /// What `--stable-prefix` sets, by agent; `None` without it.
+    pub stable_prefix: Option<BTreeMap<String, Vec<String>>>,
 }
 
 impl Typed {
@@ -77,12 +79,36 @@ impl Typed {
         Ok(Self {
             tasks,
             agents,
-            profiles,
             command,
             thresholds: Thresholds { pass, fail },
             gate: gate(args)?,
+            stable_prefix: stable_prefix(args, &mut profiles)?,
+            profiles,
         })
     }
+}
+
+/// What `--stable-prefix` sets, which is then in the profiles.
+fn stable_prefix(
+    args: &PairArgs,
+    profiles: &mut BTreeMap<String, Profile>,
+) -> Result<Option<BTreeMap<String, Vec<String>>>, Failure> {
+    if !args.stable_prefix {
+        return Ok(None);
+    }
+    let set: BTreeMap<String, Vec<String>> = profiles
+        .iter_mut()
+        .map(|(name, profile)| (name.clone(), profile.keep_prefix_stable()))
+        .collect();
+    if set.values().all(Vec::is_empty) {
+        let names: Vec<&str> = set.keys().map(String::as_str).collect();
+        return Err(usage(format!(
+            "--stable-prefix has nothing to set: no profile of {} has stable_prefix.env; add it to \
+             harness/agents/NAME.toml, or leave the option out",
+            names.join(", ")
+        )));
+    }
+    Ok(Some(set))
 }
 
 /// The experiment that was asked for.
