@@ -58,7 +58,12 @@ impl Rig {
         let runtime = setup
             .runtime
             .unwrap_or_else(tokio::runtime::Handle::current);
-        let opening = Session::open(config, move |event| heard.lock().unwrap().push(event));
+        // Answers' bytes are for who keeps bodies; here they would hide what the gateway itself holds.
+        let opening = Session::open(config, move |event| {
+            if !matches!(event, GatewayEvent::Answer { .. }) {
+                heard.lock().unwrap().push(event);
+            }
+        });
         let session = runtime.spawn(opening).await.unwrap().unwrap();
         Self {
             server,
