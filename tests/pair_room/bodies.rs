@@ -211,9 +211,9 @@ fn the_servers_key_and_the_sessions_token_are_in_no_kept_body() {
     for line in &list {
         let body = printed(&stage, line);
         assert!(!has(&body, KEY));
-        assert_ne!(hash(&body), text(line, "sha256"), "something was taken out");
-        assert_eq!(line["redacted"], true);
         if line["kind"] == "request" {
+            assert_ne!(hash(&body), text(line, "sha256"), "the token was taken out");
+            assert_eq!(line["redacted"], true);
             assert!(
                 has(&body, "my token is ***"),
                 "{}",
@@ -221,6 +221,8 @@ fn the_servers_key_and_the_sessions_token_are_in_no_kept_body() {
             );
             tokens += 1;
         } else {
+            // Masked before it went to the agent, so that nothing is left to take out.
+            assert_eq!(hash(&body), text(line, "sha256"));
             assert!(
                 has(&body, "Bearer ***"),
                 "{}",
