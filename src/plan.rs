@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::{CommandLine, Found, Profile};
-use crate::records::{AgentId, ArmKind, CachePolicy, SessionSpec, Thresholds};
+use crate::egress::Pattern;
+use crate::records::{AgentId, ArmKind, CachePolicy, GateSpec, SessionSpec, Thresholds};
 use crate::task::Task;
 
 /// An agent that was found and identified.
@@ -56,6 +57,12 @@ pub struct Plan {
     pub cache: CachePolicy,
     /// Slowdown thresholds.
     pub thresholds: Thresholds,
+    /// The gate of the third arm, when there is one.
+    pub gate: Option<GateSpec>,
+    /// The longest prompt that the gateway lets through, in tokens.
+    pub max_prompt_tokens: Option<u64>,
+    /// Destinations beyond this machine that every agent may reach.
+    pub allow_egress: Vec<Pattern>,
 }
 
 impl Plan {
@@ -89,6 +96,9 @@ impl Plan {
             rounds,
             cache,
             thresholds,
+            gate: None,
+            max_prompt_tokens: None,
+            allow_egress: Vec::new(),
         }
     }
 
@@ -105,14 +115,21 @@ impl Plan {
     }
 }
 
-/// The order of arms in a round, from 1: odd rounds begin together, even ones back to back, so
-/// that what changes over time does not always fall on the same arm.
-pub fn arm_order(round: u32) -> [ArmKind; 2] {
-    if round % 2 == 1 {
-        [ArmKind::Together, ArmKind::BackToBack]
-    } else {
-        [ArmKind::BackToBack, ArmKind::Together]
+/// The order of arms in a round, from 1, so that what changes over time does not always fall on
+/// the same arm. Two arms alternate. Three rotate, and after each full turn the rotation goes
+/// backwards, so that six rounds hold every order once.
+pub fn arm_order(round: u32, gated: bool) -> Vec<ArmKind> {
+    let mut kinds = vec![ArmKind::Together, ArmKind::BackToBack];
+    if gated {
+        kinds.insert(1, ArmKind::Gated);
     }
+    let count = kinds.len();
+    let index = usize::try_from(round.saturating_sub(1)).unwrap_or(0);
+    if gated && (index / count) % 2 == 1 {
+        kinds.reverse();
+    }
+    kinds.rotate_left(index % count);
+    kinds
 }
 
 #[cfg(test)]
@@ -121,8 +138,21 @@ mod tests {
 
     #[test]
     fn arms_alternate_from_round_to_round() {
-        assert_eq!(arm_order(1)[0], ArmKind::Together);
-        assert_eq!(arm_order(2)[0], ArmKind::BackToBack);
-        assert_eq!(arm_order(3)[0], ArmKind::Together);
+        assert_eq!(arm_order(1, false)[0], ArmKind::Together);
+        assert_eq!(arm_order(2, false)[0], ArmKind::BackToBack);
+        assert_eq!(arm_order(3, false)[0], ArmKind::Together);
+        assert_eq!(arm_order(4, false).len(), 2);
+    }
+
+    #[test]
+    fn three_arms_each_come_first_once_in_three_rounds_and_in_every_order_in_six() {
+        let first: Vec<ArmKind> = (1..=3).map(|r| arm_order(r, true)[0]).collect();
+        assert_eq!(
+            first,
+            [ArmKind::Together, ArmKind::Gated, ArmKind::BackToBack]
+        );
+        let orders: std::collections::HashSet<Vec<ArmKind>> =
+            (1..=6).map(|r| arm_order(r, true)).collect();
+        assert_eq!(orders.len(), 6);
     }
 }

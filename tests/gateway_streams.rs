@@ -82,6 +82,7 @@ async fn headers_first_byte_first_token_and_first_text_have_clocks_of_their_own(
     let events = events.lock().unwrap();
     let names: Vec<&str> = events
         .iter()
+        .filter(|event| !matches!(event, GatewayEvent::Answer { .. }))
         .map(|event| match event {
             GatewayEvent::Started {
                 role: Role::Main,
@@ -89,12 +90,23 @@ async fn headers_first_byte_first_token_and_first_text_have_clocks_of_their_own(
                 number: 1,
                 ..
             } => "started",
+            GatewayEvent::Held { .. } => "held",
             GatewayEvent::Started { .. } => "started otherwise",
             GatewayEvent::FirstToken { .. } => "first",
             GatewayEvent::Content { .. } => "content",
             GatewayEvent::Finished(_) => "finished",
+            GatewayEvent::Answer { .. } => "answer",
         })
         .collect();
+    let passed: Vec<u8> = events
+        .iter()
+        .filter_map(|event| match event {
+            GatewayEvent::Answer { bytes, .. } => Some(bytes.to_vec()),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    assert_eq!(passed.len() as u64, row.response_bytes);
     assert_eq!(
         names,
         [

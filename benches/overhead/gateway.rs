@@ -44,6 +44,7 @@ pub fn measure() -> Vec<Row> {
                 upstream: Upstream::new(&format!("http://{server}"), None, KeyStyle::ByDialect)
                     .unwrap(),
                 limits: Limits::default(),
+                gate: None,
                 nonce: Some("session 0123456789abcdef".to_owned()),
                 origin: Origin::now(),
             },

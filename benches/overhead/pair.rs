@@ -98,7 +98,7 @@ impl Told {
                     let exec = session.started_s.expect("an agent did not start").0;
                     match arm {
                         ArmKind::BackToBack => told.alone.push(seconds(exec - turn)),
-                        ArmKind::Together => execs.push(exec - began),
+                        ArmKind::Together | ArmKind::Gated => execs.push(exec - began),
                     }
                     turn = at;
                 }

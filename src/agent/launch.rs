@@ -6,9 +6,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::Profile;
+use crate::egress::{LOOPBACK_NAMES, proxy_environment};
 
 /// Placeholders that a profile may use.
-const PLACEHOLDERS: [&str; 9] = [
+const PLACEHOLDERS: [&str; 10] = [
     "prompt",
     "base_url",
     "token",
@@ -18,6 +19,7 @@ const PLACEHOLDERS: [&str; 9] = [
     "context",
     "output_limit",
     "client_limit_ms",
+    "proxy_url",
 ];
 
 /// Variables that hold the places of toolchains; their values are passed on, since an agent
@@ -120,6 +122,16 @@ impl Template {
     }
 }
 
+impl fmt::Display for Template {
+    /// As it was written.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|piece| match piece {
+            Piece::Text(text) => f.write_str(text),
+            Piece::Placeholder(name) => write!(f, "{{{name}}}"),
+        })
+    }
+}
+
 /// The value as it stands between the quotes of a JSON string.
 fn json_escaped(value: &str) -> String {
     let quoted = serde_json::Value::from(value).to_string();
@@ -145,6 +157,8 @@ pub struct Values {
     pub context: u64,
     /// The limit that clients are given for one request, above the session's own.
     pub client_limit_ms: u64,
+    /// Address of the session's egress guard.
+    pub proxy_url: String,
 }
 
 impl Values {
@@ -164,6 +178,7 @@ impl Values {
             "home" => self.home.display().to_string(),
             "context" => self.context.to_string(),
             "output_limit" => self.output_limit().to_string(),
+            "proxy_url" => self.proxy_url.clone(),
             _ => self.client_limit_ms.to_string(),
         }
     }
@@ -206,14 +221,7 @@ impl CommandLine {
 
     /// The program as typed.
     pub fn program(&self) -> String {
-        self.0.first().map_or_else(String::new, |t| {
-            t.0.iter()
-                .map(|p| match p {
-                    Piece::Text(text) => text.clone(),
-                    Piece::Placeholder(name) => format!("{{{name}}}"),
-                })
-                .collect()
-        })
+        self.0.first().map_or_else(String::new, Template::to_string)
     }
 }
 
@@ -233,6 +241,9 @@ pub fn launch(
         .map(|a| OsString::from(a.render(values, false)))
         .collect();
     let mut env = base_environment(&values.home, operator);
+    for (name, value) in proxy_environment(&values.proxy_url) {
+        env.insert(name.into(), value.into());
+    }
     for name in &profile.pass_env {
         if let Some(value) = operator.get(&OsString::from(name)) {
             env.insert(name.into(), value.clone());
@@ -301,8 +312,8 @@ pub fn base_environment(
         ("GIT_TERMINAL_PROMPT", "0".into()),
         ("TERM", "dumb".into()),
         ("SHELL", "/bin/sh".into()),
-        ("NO_PROXY", "127.0.0.1,localhost,::1".into()),
-        ("no_proxy", "127.0.0.1,localhost,::1".into()),
+        ("NO_PROXY", LOOPBACK_NAMES.into()),
+        ("no_proxy", LOOPBACK_NAMES.into()),
     ] {
         env.insert(name.into(), value);
     }
@@ -313,88 +324,4 @@ pub fn base_environment(
 pub const HOME_FOLDERS: [&str; 5] = [".config", ".local/share", ".local/state", ".cache", "tmp"];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::agent::Library;
-
-    fn values() -> Values {
-        Values {
-            prompt: "say \"hi\"\nnow".into(),
-            base_url: "http://127.0.0.1:1".into(),
-            token: "t".into(),
-            model: "m/1 \"q\"".into(),
-            workspace: "/w".into(),
-            home: "/h".into(),
-            context: 8192,
-            client_limit_ms: 1000,
-        }
-    }
-
-    fn operator() -> BTreeMap<OsString, OsString> {
-        [
-            ("PATH", "/bin"),
-            ("HOME", "/nowhere"),
-            ("ANTHROPIC_API_KEY", "sentinel"),
-            ("HTTP_PROXY", "sentinel"),
-            ("LANG", "C.UTF-8"),
-        ]
-        .map(|(k, v)| (k.into(), v.into()))
-        .into()
-    }
-
-    #[test]
-    fn a_json_file_stays_valid_json_whatever_the_values() {
-        let profile = Library::new(None).load("opencode").unwrap();
-        let launch = launch(&profile, Path::new("/o"), None, &values(), &operator());
-        let json: serde_json::Value = serde_json::from_str(&launch.files[0].1).unwrap();
-        assert_eq!(json["model"], "flashrig/m/1 \"q\"");
-        assert_eq!(
-            json["provider"]["flashrig"]["models"]["m/1 \"q\""]["limit"]["context"],
-            8192
-        );
-    }
-
-    #[test]
-    fn nothing_of_the_operators_environment_passes_but_the_allow_list() {
-        for name in Library::new(None).names() {
-            let profile = Library::new(None).load(&name).unwrap();
-            let launch = launch(&profile, Path::new("/o"), None, &values(), &operator());
-            for (key, value) in &launch.env {
-                assert_ne!(value, "sentinel", "{name}: {key:?}");
-                assert_ne!(value, "/nowhere", "{name}: {key:?}");
-            }
-            let of = |k: &str| {
-                launch
-                    .env
-                    .iter()
-                    .find(|(n, _)| n == k)
-                    .map(|(_, v)| v.clone())
-            };
-            assert_eq!(of("LANG"), Some("C.UTF-8".into()));
-            assert_eq!(of("HOME"), Some("/h".into()));
-        }
-    }
-
-    #[test]
-    fn a_prompt_with_spaces_and_quotes_stays_one_argument_of_a_command() {
-        let profile = Library::new(None).load("command").unwrap();
-        let command = CommandLine::parse("sh -c 'echo $1' x {prompt} --in={workspace}").unwrap();
-        let launch = launch(
-            &profile,
-            Path::new("/bin/sh"),
-            Some(&command),
-            &values(),
-            &operator(),
-        );
-        let args: Vec<OsString> = ["-c", "echo $1", "x", "say \"hi\"\nnow", "--in=/w"]
-            .map(OsString::from)
-            .into();
-        assert_eq!(launch.args, args);
-    }
-
-    #[test]
-    fn braces_that_hold_no_name_are_text() {
-        let t = Template::parse("{ \"a\": {\"b\": {context}} } {}").unwrap();
-        assert_eq!(t.render(&values(), false), "{ \"a\": {\"b\": 8192} } {}");
-    }
-}
+mod tests;

@@ -7,6 +7,7 @@ use super::launch::{Template, TemplateError};
 use super::raw::{RawDialect, RawFormat, RawMeaning, RawProfile, RawRule};
 use super::transcript::{Grammar, Meaning, Pointer, Rule};
 use crate::config::{FileError, parse_duration};
+use crate::egress::{Pattern, PatternError};
 use crate::records::Dialect;
 
 /// The format of agent profiles.
@@ -39,8 +40,12 @@ pub struct Profile {
     pub exit_grace: Duration,
     /// Environment.
     pub env: Vec<(String, Template)>,
+    /// Environment that keeps the agent's prompts from changing at the start.
+    pub stable_prefix: Vec<(String, Template)>,
     /// Variables passed on from the operator.
     pub pass_env: Vec<String>,
+    /// Destinations beyond this machine that it may reach.
+    pub egress_allow: Vec<Pattern>,
     /// Files for the private home.
     pub files: Vec<HomeFile>,
     /// How its standard output is read.
@@ -165,7 +170,21 @@ impl Profile {
                 .iter()
                 .map(|(k, v)| Ok((k.clone(), template(&format!("env.{k}"), v)?)))
                 .collect::<Result<_, FileError>>()?,
+            stable_prefix: raw
+                .stable_prefix
+                .env
+                .iter()
+                .map(|(k, v)| Ok((k.clone(), template(&format!("stable_prefix.env.{k}"), v)?)))
+                .collect::<Result<_, FileError>>()?,
             pass_env: raw.pass_env,
+            egress_allow: raw
+                .egress_allow
+                .iter()
+                .map(|p| {
+                    p.parse()
+                        .map_err(|e: PatternError| bad("egress_allow", e.to_string()))
+                })
+                .collect::<Result<_, _>>()?,
             files,
             transcript: Grammar {
                 json_lines: raw.transcript.format == RawFormat::JsonLines,
@@ -173,6 +192,18 @@ impl Profile {
                 rules,
             },
         })
+    }
+}
+
+impl Profile {
+    /// Makes the agent keep its prompts from changing at the start, by its own settings; what
+    /// was set, as `NAME=VALUE`. Empty when it has no such setting.
+    pub fn keep_prefix_stable(&mut self) -> Vec<String> {
+        let settings = std::mem::take(&mut self.stable_prefix);
+        let told = settings.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        // Later ones win.
+        self.env.extend(settings);
+        told
     }
 }
 

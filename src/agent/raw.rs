@@ -29,9 +29,16 @@ pub struct RawProfile {
     /// but `PATH`, the locale, the time zone and the places of toolchains.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+    /// Settings of the agent's own that keep its prompts from changing at the start.
+    #[serde(default)]
+    pub stable_prefix: RawStablePrefix,
     /// Names of variables of the operator's environment that are passed on.
     #[serde(default)]
     pub pass_env: Vec<String>,
+    /// Destinations beyond this machine that the agent may reach through the session's proxy, as
+    /// `HOST` or `HOST:PORT`; `*.example.com` is every name below. Everything else is refused.
+    #[serde(default)]
+    pub egress_allow: Vec<String>,
     /// Files written into the session's private home before the start.
     #[serde(default)]
     pub files: Vec<RawFile>,
@@ -87,6 +94,15 @@ pub struct RawLaunch {
     pub idle_limit: String,
     /// Limit from the end of the work, as the transcript tells it, to the exit.
     pub exit_grace: String,
+}
+
+/// What `--stable-prefix` sets.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RawStablePrefix {
+    /// Environment variables, with placeholders; they win over those of `env`.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
 }
 
 /// A file for the session's private home.

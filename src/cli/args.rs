@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::records::GateOrder;
+
 /// Measures what real coding agents cost each other on one LLM server.
 #[derive(Debug, Parser)]
 #[command(
@@ -63,6 +65,8 @@ pub enum Command {
     Pair(Box<PairArgs>),
     /// Serve the simulated LLM server alone
     Sim(SimArgs),
+    /// Stand between everyday agents and a server: count, time and show every request
+    Gateway(GatewayArgs),
     /// List tasks, or prove that their checks tell right from wrong
     Tasks {
         /// What to do
@@ -77,6 +81,8 @@ pub enum Command {
     },
     /// Show the report of a stored run, finished or not
     Report(ReportArgs),
+    /// List the kept bodies of a run's requests and answers, or print one
+    Bodies(BodiesArgs),
     /// Print the JSON Schema of a file that flashrig reads or writes
     Schema {
         /// Which file
@@ -118,6 +124,23 @@ pub struct PairArgs {
     /// What is done about the server's prompt cache
     #[arg(long, value_enum, default_value_t = Cache::Cold)]
     pub cache: Cache,
+    /// Add a third arm: together, with at most one request in the server at a time
+    #[arg(long, help_heading = "Gate")]
+    pub gated: bool,
+    /// Add a third arm: together, with at most N requests of all sessions in the server at a time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Gate")]
+    pub gate: Option<u32>,
+    /// Which waiting request the gate lets in next [default: fifo]
+    #[arg(long, value_enum, value_name = "ORDER", help_heading = "Gate")]
+    pub gate_order: Option<GateOrderArg>,
+    /// Refuse longer prompts, in every arm, in the agent's own dialect, e.g. 32k; tokens are
+    /// estimated from the request's bytes
+    #[arg(long, value_name = "TOKENS", value_parser = crate::config::parse_count, help_heading = "Gate")]
+    pub max_prompt: Option<u64>,
+    /// Let agents leave out what changes at the start of their prompts, by a setting of their own
+    /// that their profile names (stable_prefix); without it agents run as they come
+    #[arg(long)]
+    pub stable_prefix: bool,
     /// Limit for each session, e.g. 20m [default: the task's own]
     #[arg(long, value_name = "DURATION", value_parser = crate::config::parse_duration)]
     pub time_limit: Option<std::time::Duration>,
@@ -133,10 +156,14 @@ pub struct PairArgs {
     /// How sessions are contained
     #[arg(long, value_enum, default_value_t = SandboxArg::Auto)]
     pub sandbox: SandboxArg,
+    /// Let agents reach a destination beyond this machine through their proxy, which otherwise
+    /// refuses all; *.example.com is every name below (may be given more than once)
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub allow_egress: Vec<crate::egress::Pattern>,
     /// Keep every session's workspace in the results folder
     #[arg(long)]
     pub keep: bool,
-    /// Do not keep the bodies of the agents' requests in the results folder
+    /// Keep only hashes and lengths of the bodies of requests and answers
     #[arg(long)]
     pub no_bodies: bool,
     /// Folder for results
@@ -175,6 +202,28 @@ pub enum Cache {
     Keep,
 }
 
+/// Which waiting request the gate lets in next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GateOrderArg {
+    /// Who came first
+    Fifo,
+    /// Side requests (titles, summaries) before main ones
+    SideFirst,
+    /// The smallest request body
+    ShortestFirst,
+}
+
+impl GateOrderArg {
+    /// As the gate has it.
+    pub fn order(self) -> GateOrder {
+        match self {
+            Self::Fifo => GateOrder::Fifo,
+            Self::SideFirst => GateOrder::SideFirst,
+            Self::ShortestFirst => GateOrder::ShortestFirst,
+        }
+    }
+}
+
 /// How sessions are contained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SandboxArg {
@@ -201,6 +250,46 @@ pub struct SimArgs {
     /// Log what was done when, as JSON lines
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
+}
+
+/// `flashrig gateway`.
+#[derive(Clone, Debug, Args)]
+pub struct GatewayArgs {
+    /// The server's address
+    #[arg(long, value_name = "URL")]
+    pub upstream: String,
+    /// Address to listen on; beyond loopback every client needs a token
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8081")]
+    pub listen: std::net::SocketAddr,
+    /// A client and its token, which it sends as its API key; give it once per client. With none,
+    /// clients are named by their base address: http://ADDRESS:PORT/client/NAME
+    #[arg(long = "client", value_name = "NAME=TOKEN")]
+    pub clients: Vec<String>,
+    /// Environment variable that holds the server's key
+    #[arg(long, value_name = "NAME")]
+    pub key_env: Option<String>,
+    /// Append a JSON line for every request to this file
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// Let at most N generation requests of all clients into the server at a time [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Gate")]
+    pub max_in_flight: Option<u32>,
+    /// Which waiting request the gate lets in next [default: fifo]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "ORDER",
+        requires = "max_in_flight",
+        help_heading = "Gate"
+    )]
+    pub order: Option<GateOrderArg>,
+    /// Refuse longer prompts in the client's own dialect, e.g. 32k; tokens are estimated from the
+    /// request's bytes
+    #[arg(long, value_name = "TOKENS", value_parser = crate::config::parse_count, help_heading = "Gate")]
+    pub max_prompt: Option<u64>,
+    /// How long requests in flight have to end after the first Ctrl-C
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = crate::config::parse_duration)]
+    pub drain: std::time::Duration,
 }
 
 /// `flashrig tasks`.
@@ -238,6 +327,21 @@ pub struct ReportArgs {
     pub run: PathBuf,
 }
 
+/// `flashrig bodies`.
+#[derive(Clone, Debug, Args)]
+pub struct BodiesArgs {
+    /// The folder of the run
+    pub run: PathBuf,
+    /// The session's folder below sessions/, e.g. r1-together-fix-bug [default: list all]
+    pub session: Option<String>,
+    /// The request's number, as in requests.jsonl; its body is printed as it was sent [default:
+    /// list all]
+    pub number: Option<u32>,
+    /// Print the answer's body instead
+    #[arg(long, requires = "number")]
+    pub response: bool,
+}
+
 /// Files with a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SchemaOf {
@@ -247,6 +351,8 @@ pub enum SchemaOf {
     Event,
     /// A line of requests.jsonl
     Request,
+    /// A line of the log of `flashrig gateway`
+    GatewayLog,
     /// tasks/NAME/task.toml
     Task,
     /// tasks/NAME/walkthrough.toml

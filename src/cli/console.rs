@@ -62,6 +62,13 @@ impl Console {
         let _ = out.flush();
     }
 
+    /// A result as bytes, exactly.
+    pub fn raw_result(self, bytes: &[u8]) {
+        let mut out = io::stdout().lock();
+        let _ = out.write_all(bytes);
+        let _ = out.flush();
+    }
+
     /// A result as JSON.
     pub fn json_result<T: serde::Serialize>(self, value: &T) -> Result<(), serde_json::Error> {
         self.result(&serde_json::to_string_pretty(value)?);

@@ -17,6 +17,7 @@ pub struct Doing {
 #[derive(Clone, Debug)]
 struct Open {
     side: bool,
+    at_gate: bool,
     asked: Stamp,
     first: Option<(Stamp, u64)>,
     last: (Stamp, u64),
@@ -34,16 +35,26 @@ impl Doing {
         }
     }
 
+    /// A request is held back by the gate.
+    pub fn held(&mut self, number: u32, side: bool, at: Stamp) {
+        self.opened(number, side, true, at);
+    }
+
     /// A request went out.
     pub fn asked(&mut self, number: u32, side: bool, at: Stamp) {
+        self.opened(number, side, false, at);
+    }
+
+    fn opened(&mut self, number: u32, side: bool, at_gate: bool, at: Stamp) {
         self.tool = None;
-        if !side {
+        if !side && !self.open.contains_key(&number) {
             self.turn += 1;
         }
         self.open.insert(
             number,
             Open {
                 side,
+                at_gate,
                 asked: at,
                 first: None,
                 last: (at, 0),
@@ -87,6 +98,10 @@ impl Doing {
             Some(open) => {
                 let side = if open.side { " (side request)" } else { "" };
                 match open.first {
+                    None if open.at_gate => {
+                        let waited = now.since(open.asked).as_secs();
+                        format!("held at the gate for {waited} s{side}")
+                    }
                     None => {
                         let waited = now.since(open.asked).as_secs();
                         format!("waiting {waited} s for the first token{side}")
@@ -150,6 +165,21 @@ mod tests {
         assert_eq!(
             doing.words(at(20_000)),
             "turn 1, 20 s: running Bash cargo test (3 s)"
+        );
+    }
+
+    #[test]
+    fn a_request_at_the_gate_is_one_turn_before_and_after_it_is_let_in() {
+        let mut doing = Doing::new(at(0));
+        doing.held(1, false, at(0));
+        assert_eq!(
+            doing.words(at(5000)),
+            "turn 1, 5 s: held at the gate for 5 s"
+        );
+        doing.asked(1, false, at(5000));
+        assert_eq!(
+            doing.words(at(6000)),
+            "turn 1, 6 s: waiting 1 s for the first token"
         );
     }
 

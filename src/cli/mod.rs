@@ -2,9 +2,11 @@
 
 mod agents;
 mod args;
+mod bodies;
 mod console;
 mod doing;
 mod exit;
+mod gateway;
 mod pair;
 mod printing;
 mod progress;
@@ -48,7 +50,9 @@ fn dispatch(command: Command, console: Console) -> Result<Exit, Failure> {
         Command::Completions { shell } => Ok(printing::completions(shell, console)),
         Command::Man => printing::man(console),
         Command::Report(args) => printing::report(&args, console),
+        Command::Bodies(args) => bodies::bodies(&args, console),
         Command::Pair(args) => within_runtime(pair::pair(*args, console)),
+        Command::Gateway(args) => within_runtime(gateway::gateway(args, console)),
         Command::Sim(args) => within_runtime(sim::sim(args, console)),
         Command::Tasks { command } => within_runtime(tasks::tasks(command, console)),
         Command::Agents { command } => within_runtime(agents::agents(command, console)),

@@ -10,6 +10,7 @@ use crate::agent::raw::RawProfile as AgentProfile;
 use crate::records::{Event, RequestLine, Run};
 use crate::report;
 use crate::server::RawProfile as ServerProfile;
+use crate::standing::LogLine;
 use crate::store::read_run;
 use crate::task::{FixtureToml, TaskToml, Walkthrough};
 
@@ -19,6 +20,7 @@ pub fn schema(of: SchemaOf, console: Console) -> Result<Exit, Failure> {
         SchemaOf::Run => schema_for!(Run),
         SchemaOf::Event => schema_for!(Event),
         SchemaOf::Request => schema_for!(RequestLine),
+        SchemaOf::GatewayLog => schema_for!(LogLine),
         SchemaOf::Task => schema_for!(TaskToml),
         SchemaOf::Walkthrough => schema_for!(Walkthrough),
         SchemaOf::Fixture => schema_for!(FixtureToml),

@@ -145,6 +145,7 @@ fn take(doing: &mut Doing, step: Step) {
         Step::Asked {
             role: Role::Probe, ..
         } => {}
+        Step::Held { number, role, at } => doing.held(number, role == Role::Side, at),
         Step::Asked { number, role, at } => doing.asked(number, role == Role::Side, at),
         Step::Generating { number, events, at } => doing.generating(number, events, at),
         Step::Answered { number, at, .. } => doing.answered(number, at),

@@ -1,6 +1,6 @@
 //! The response body on its way to the client.
 //!
-//! Frames pass unchanged. The body knows how it ended in every case: whole, broken off, silent,
+//! Frames pass unchanged, but for the server's key, should the server repeat it. The body knows how it ended in every case: whole, broken off, silent,
 //! and, because it is then dropped, abandoned by the client. However it ends, the attempt's row is
 //! written here.
 
@@ -13,9 +13,12 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::gate::Permit;
 use super::ledger::Recording;
 use super::link::{Lease, Link, describe};
+use super::mask::Mask;
 use super::observe::{Close, Watch};
+use super::prompt::PromptCap;
 use super::reply::Reason;
 use super::stamped::SocketWatch;
 use crate::clock::Stamp;
@@ -84,6 +87,9 @@ pub(super) struct InFlight {
     pub(super) recording: Recording,
     pub(super) watch: Watch,
     pub(super) lease: Lease,
+    /// The place in the server, freed with the connection.
+    pub(super) permit: Option<Permit>,
+    pub(super) prompt_cap: Option<Arc<PromptCap>>,
 }
 
 /// The server's body, watched.
@@ -103,6 +109,8 @@ pub(super) struct Through {
     /// Whether `silence` runs: from the moment that the server was found to have nothing more,
     /// so that a client which reads slowly is not taken for a silent server.
     waiting: bool,
+    /// Takes the server's key out, when there is one.
+    mask: Option<Mask>,
 }
 
 impl Through {
@@ -125,7 +133,14 @@ impl Through {
             limit,
             silence: None,
             waiting: false,
+            mask: None,
         }
+    }
+
+    /// Takes the server's key out on the way.
+    pub(super) fn masked(mut self, mask: Option<Mask>) -> Self {
+        self.mask = mask;
+        self
     }
 
     fn poll_frame(
@@ -144,6 +159,10 @@ impl Through {
         match polled {
             Poll::Ready(Some(Ok(frame))) => {
                 self.waiting = false;
+                let frame = match &mut self.mask {
+                    Some(mask) => masked(frame, mask, self.inner.is_end_stream()),
+                    None => frame,
+                };
                 if let Some(data) = frame.data_ref() {
                     in_flight.pass(data, at);
                 }
@@ -151,12 +170,17 @@ impl Through {
             }
             Poll::Ready(Some(Err(error))) => {
                 let words = describe(&error);
+                let held = self.let_go(at);
                 self.end(Close::Broken, at, Some(Reason::NoAnswer.error(&words)));
-                self.fail(BodyError::Broken(words), cx)
+                self.fail(BodyError::Broken(words), held, cx)
+            }
+            // The end is met again, after what was held back.
+            Poll::Ready(None) if self.mask.as_ref().is_some_and(Mask::holds) => {
+                Poll::Ready(self.let_go(at).map(|held| Ok(Frame::data(held))))
             }
             Poll::Ready(None) if !self.framed && in_flight.watch.is_unended_stream() => {
                 self.end(Close::Broken, at, None);
-                self.fail(BodyError::NoEndMark, cx)
+                self.fail(BodyError::NoEndMark, None, cx)
             }
             Poll::Ready(None) => {
                 self.end(Close::Clean, at, None);
@@ -168,12 +192,13 @@ impl Through {
                 };
                 ready!(self.poll_silence(limit, cx));
                 let error = BodyError::Silent(limit);
+                let held = self.let_go(at);
                 self.end(
                     Close::Silent,
                     Stamp::now(),
                     Some(Reason::Silent.error(&error.to_string())),
                 );
-                self.fail(error, cx)
+                self.fail(error, held, cx)
             }
         }
     }
@@ -181,10 +206,23 @@ impl Through {
     fn fail(
         &mut self,
         error: BodyError,
+        held: Option<Bytes>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         self.failed = Some((error, self.client.flushes()));
-        self.poll_failure(cx)
+        match held {
+            Some(held) => Poll::Ready(Some(Ok(Frame::data(held)))),
+            None => self.poll_failure(cx),
+        }
+    }
+
+    /// What was held back because the server's key may begin with it, now that no more will come.
+    fn let_go(&mut self, at: Stamp) -> Option<Bytes> {
+        let held = self.mask.as_mut()?.rest()?;
+        if let Some(in_flight) = &mut self.in_flight {
+            in_flight.pass(&held, at);
+        }
+        Some(held)
     }
 
     /// The end after the row was written: a failure once it may be told, else nothing more.
@@ -216,6 +254,8 @@ impl Through {
             mut recording,
             mut watch,
             lease,
+            permit,
+            prompt_cap,
         }) = self.in_flight.take()
         else {
             return;
@@ -227,9 +267,13 @@ impl Through {
         if recording.attempt.error.is_none() {
             recording.attempt.error = fault;
         }
+        if let (Some(cap), Some(tokens)) = (prompt_cap, recording.attempt.input_tokens) {
+            cap.learn(recording.attempt.request_bytes, tokens);
+        }
         recording.finish(end, at);
-        // The connection closes here.
+        // The connection closes here, and only then is the next request let in.
         drop(lease);
+        drop(permit);
     }
 }
 
@@ -242,9 +286,29 @@ impl InFlight {
             .first_byte_s
             .get_or_insert(first_byte);
         self.recording.attempt.response_bytes += data.len() as u64;
+        self.recording.answer(data);
         let before = self.watch.facts().content_events;
         self.watch.bytes(data, at);
         self.recording.progress(before, self.watch.facts(), at);
+    }
+}
+
+/// A frame without the server's key; `last` when no data will follow.
+fn masked(frame: Frame<Bytes>, mask: &mut Mask, last: bool) -> Frame<Bytes> {
+    match frame.into_data() {
+        Ok(data) => {
+            let data = mask.piece(data);
+            match last.then(|| mask.rest()).flatten() {
+                Some(rest) => Frame::data([data, rest].concat().into()),
+                None => Frame::data(data),
+            }
+        }
+        Err(mut frame) => {
+            if let Some(trailers) = frame.trailers_mut() {
+                mask.headers(trailers);
+            }
+            frame
+        }
     }
 }
 

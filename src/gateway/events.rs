@@ -8,6 +8,15 @@ use crate::records::{Attempt, Dialect, Role};
 /// Something that happened at the gateway, as it happens.
 #[derive(Clone, Debug)]
 pub enum GatewayEvent {
+    /// A request was read whole and waits at the gate.
+    Held {
+        /// The attempt's number within the session.
+        number: u32,
+        /// Role by structure.
+        role: Role,
+        /// When.
+        at: Stamp,
+    },
     /// A request was read whole and goes to the server.
     Started {
         /// The attempt's number within the session.
@@ -24,6 +33,16 @@ pub enum GatewayEvent {
         body: Bytes,
         /// When.
         at: Stamp,
+    },
+    /// Bytes of an answer pass to the client. Cheap to hold; who keeps many should copy them, as
+    /// they share the buffer that they were read into.
+    Answer {
+        /// The attempt's number.
+        number: u32,
+        /// The bytes, as the server sent them.
+        bytes: Bytes,
+        /// Whether they are compressed.
+        encoded: bool,
     },
     /// The first generated token of an attempt passed.
     FirstToken {

@@ -8,30 +8,32 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::Method;
 use hyper::body::{Body, Incoming};
-use hyper::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
+use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING};
 use hyper::http::{Request, Response, Version};
 
 use super::body::{GatewayBody, InFlight, Through};
+use super::doors::{Admission, Doors, Entry};
+use super::gate::{GateClient, Permit};
 use super::headers::{self, Credentials};
-use super::ledger::{Ledger, Recording};
+use super::ledger::Recording;
 use super::link::{Lease, Link, LinkError, describe};
 use super::observe::Watch;
-use super::reply::{Reason, reply};
+use super::prompt::PromptCap;
+use super::reply::{self, Reason, reply};
 use super::request::{BodyHash, RequestFacts};
 use super::session::Limits;
 use super::stamped::SocketWatch;
-use super::upstream::Secret;
 use super::{nonce, route};
 use crate::clock::Stamp;
-use crate::records::{Dialect, End};
+use crate::records::{Attempt, Dialect, End, GateFact};
 
-/// What all requests of a session share.
+/// What all requests of a listener share.
 pub(super) struct Shared {
     pub(super) link: Arc<Link>,
-    pub(super) ledger: Arc<Ledger>,
-    pub(super) token: Secret,
+    pub(super) doors: Doors,
     pub(super) limits: Limits,
     pub(super) nonce: Option<String>,
+    pub(super) prompt_cap: Option<Arc<PromptCap>>,
 }
 
 /// An attempt that the gateway answers itself.
@@ -72,15 +74,23 @@ impl From<LinkError> for Refusal {
 /// row and the connection to the server closes.
 pub(super) async fn serve(
     shared: Arc<Shared>,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
     client: SocketWatch,
 ) -> Response<GatewayBody> {
     let head = client.last_read();
+    if let Some((page, may_read)) = shared.doors.page(request.uri().path(), request.headers()) {
+        return reply::page(request.method(), page, may_read);
+    }
+    let (headers, mut uri) = (request.headers(), request.uri().clone());
+    let entry = shared.doors.enter(&mut uri, headers);
+    *request.uri_mut() = uri;
     let dialect = route::dialect(request.method(), request.uri().path());
     let (method, path) = (request.method().as_str(), request.uri().path());
-    let mut recording = shared.ledger.begin(method, path, dialect, head);
-    match forward(&shared, request, &client, head, &mut recording).await {
-        Ok((response, lease)) => hand_over(&shared, response, lease, client, recording),
+    let mut recording = entry.ledger.begin(method, path, dialect, head);
+    match forward(&shared, request, &client, entry, head, &mut recording).await {
+        Ok((response, lease, permit)) => {
+            hand_over(&shared, response, lease, permit, client, recording)
+        }
         Err(refusal) => {
             let (response, length) = reply(dialect, refusal.reason, &refusal.message);
             let attempt = &mut recording.attempt;
@@ -104,12 +114,13 @@ async fn forward(
     shared: &Shared,
     request: Request<Incoming>,
     client: &SocketWatch,
+    entry: Entry,
     head: Stamp,
     recording: &mut Recording,
-) -> Result<(Response<Incoming>, Lease), Refusal> {
+) -> Result<(Response<Incoming>, Lease, Option<Permit>), Refusal> {
     let (mut parts, mut body) = request.into_parts();
     let dialect = recording.attempt.dialect;
-    let credentials = match check_head(shared, &parts.method, &parts.headers) {
+    let credentials = match check_head(&parts.method, entry.admission) {
         Ok(credentials) => credentials,
         Err(refusal) => {
             discard(&mut body, shared.limits.body_bytes, recording).await;
@@ -124,6 +135,7 @@ async fn forward(
     let (body, hash) = read_body(&mut body, shared.limits.body_bytes, recording).await?;
     let body_at = client.last_read();
     recording.body_read(body_at, hash, RequestFacts::read(dialect, &body));
+    check_prompt(shared, &recording.attempt)?;
     let received = Bytes::from(body);
     let body = match shared
         .nonce
@@ -136,9 +148,6 @@ async fn forward(
         }
         None => received.clone(),
     };
-    // A gate would be waited for here.
-    recording.attempt.clocks.permit_s = Some(recording.at(body_at));
-
     let upstream = &shared.link.upstream;
     parts.uri = upstream
         .target(parts.uri.path(), parts.uri.query())
@@ -160,6 +169,7 @@ async fn forward(
     );
     let request = Request::from_parts(parts, Full::new(body));
 
+    let permit = pass_gate(entry.gate.as_ref(), body_at, recording).await;
     recording.started(Stamp::now(), received);
     let answer = shared
         .link
@@ -177,33 +187,82 @@ async fn forward(
         );
         return Err(LinkError::NoAnswer(message).into());
     }
-    Ok((response, lease))
+    Ok((response, lease, permit))
+}
+
+/// Whether the prompt is short enough, by its estimated length.
+fn check_prompt(shared: &Shared, attempt: &Attempt) -> Result<(), Refusal> {
+    let cap = shared
+        .prompt_cap
+        .as_ref()
+        .filter(|_| route::generates(attempt.dialect));
+    match cap.and_then(|cap| cap.exceeded(attempt.request_bytes)) {
+        None => Ok(()),
+        // In the words that clients look for, so that they compact instead of giving up.
+        Some((tokens, limit)) => Err(Refusal::rejected(
+            Reason::PromptTooLong,
+            format!(
+                "prompt is too long: {tokens} tokens > {limit} maximum (this model's maximum \
+                 context length as set by flashrig --max-prompt; tokens estimated from {} bytes)",
+                attempt.request_bytes
+            ),
+        )),
+    }
+}
+
+/// Waits at the gate, when there is one and the request is for it.
+async fn pass_gate(
+    gate: Option<&GateClient>,
+    body_at: Stamp,
+    recording: &mut Recording,
+) -> Option<Permit> {
+    let gate = gate.filter(|_| route::generates(recording.attempt.dialect));
+    let Some(gate) = gate else {
+        recording.attempt.clocks.permit_s = Some(recording.at(body_at));
+        return None;
+    };
+    let turn = gate.line_up(recording.attempt.role, recording.attempt.request_bytes);
+    let found = turn.found();
+    // Written before the wait: a client that leaves meanwhile has stood in line.
+    recording.attempt.gate = Some(found);
+    if turn.is_held() {
+        recording.held(Stamp::now());
+    }
+    let permit = turn.wait().await;
+    recording.attempt.clocks.permit_s = Some(recording.at(Stamp::now()));
+    recording.attempt.gate = Some(GateFact {
+        overtaken: permit.overtaken(),
+        ..found
+    });
+    Some(permit)
 }
 
 /// Whether the request may go to the server, by its head.
-fn check_head(
-    shared: &Shared,
-    method: &Method,
-    headers: &HeaderMap,
-) -> Result<Credentials, Refusal> {
+fn check_head(method: &Method, admission: Admission) -> Result<Credentials, Refusal> {
     if *method == Method::CONNECT {
         return Err(Refusal::rejected(
             Reason::NotAProxy,
             "this is an LLM server's address, not a proxy; set it as base URL instead",
         ));
     }
-    match headers::check(headers, &shared.token) {
+    let credentials = match admission {
+        Admission::By(credentials) => credentials,
+        Admission::WrongName(words) => {
+            return Err(Refusal::rejected(Reason::Unauthorized, words));
+        }
+    };
+    match credentials {
         Credentials::Valid => Ok(Credentials::Valid),
         // Some agents try the address out before they send any credentials. That reaches the
         // server without its key, and a HEAD answer carries nothing.
         Credentials::Absent if *method == Method::HEAD => Ok(Credentials::Absent),
         Credentials::Absent => Err(Refusal::rejected(
             Reason::Unauthorized,
-            "no token; send this session's token as `authorization: Bearer` or `x-api-key`",
+            "no token; send this gateway's token as `authorization: Bearer` or `x-api-key`",
         )),
         Credentials::Wrong => Err(Refusal::rejected(
             Reason::Unauthorized,
-            "wrong token; send this session's token as `authorization: Bearer` or `x-api-key`",
+            "wrong token; send this gateway's token as `authorization: Bearer` or `x-api-key`",
         )),
     }
 }
@@ -281,6 +340,7 @@ fn hand_over(
     shared: &Shared,
     response: Response<Incoming>,
     lease: Lease,
+    permit: Option<Permit>,
     client: SocketWatch,
     mut recording: Recording,
 ) -> Response<GatewayBody> {
@@ -292,6 +352,10 @@ fn hand_over(
         parts.status,
         &parts.headers,
     );
+    recording.encoded = parts
+        .headers
+        .get(CONTENT_ENCODING)
+        .is_some_and(|coding| coding != "identity");
     let chunked = parts.headers.contains_key(TRANSFER_ENCODING);
     let framed = chunked || parts.headers.contains_key(CONTENT_LENGTH) || body.is_end_stream();
     if chunked {
@@ -299,6 +363,13 @@ fn hand_over(
         parts.headers.remove(CONTENT_LENGTH);
     }
     headers::strip_hop_by_hop(&mut parts.headers);
+    let mask = shared.link.upstream.mask();
+    if let Some(mask) = &mask {
+        mask.headers(&mut parts.headers);
+    }
+    // Servers are told not to compress when there is a key; one that does so yet is not readable
+    // here, and changing bytes would only break it.
+    let mask = mask.filter(|_| !parts.headers.contains_key(CONTENT_ENCODING));
     parts.version = Version::HTTP_11;
     recording.attempt.clocks.response_head_s = Some(recording.at(lease.last_read()));
     recording.attempt.status = Some(parts.status.as_u16());
@@ -307,6 +378,8 @@ fn hand_over(
         recording,
         watch,
         lease,
+        permit,
+        prompt_cap: shared.prompt_cap.clone(),
     };
     let body = Through::new(
         body,
@@ -315,6 +388,7 @@ fn hand_over(
         link,
         framed,
         shared.limits.time_limit,
-    );
+    )
+    .masked(mask);
     Response::from_parts(parts, GatewayBody::Through(Box::new(body)))
 }

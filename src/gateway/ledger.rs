@@ -2,7 +2,7 @@
 //! written when its [`Recording`] is finished, and also when it is merely dropped.
 
 use bytes::Bytes;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,9 +15,22 @@ use super::route;
 use crate::clock::{Origin, Seconds, Stamp};
 use crate::records::{Attempt, AttemptError, Clocks, Dialect, End};
 
+/// The most bodies that are remembered where rows are not kept.
+const BODIES_REMEMBERED: usize = 4096;
+
+/// What a ledger keeps for its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// Every row.
+    Rows,
+    /// Nothing but the latest bodies' hashes: a standing listener would fill the memory.
+    Nothing,
+}
+
 /// Rows, activity and listener of one session.
 pub(super) struct Ledger {
     origin: Origin,
+    keep: Keep,
     observer: Box<dyn Observer>,
     activity: watch::Sender<Activity>,
     closing: AtomicBool,
@@ -28,6 +41,8 @@ pub(super) struct Ledger {
 struct Rows {
     last_number: u32,
     bodies: HashMap<String, BodySeen>,
+    /// Their hashes in order, where only the latest are remembered.
+    latest: VecDeque<String>,
     done: Vec<Attempt>,
 }
 
@@ -39,8 +54,35 @@ struct BodySeen {
     open: u32,
 }
 
+impl Rows {
+    /// What is remembered of this body; a new one is the attempt's own.
+    fn body(&mut self, hash: &str, number: u32, keep: Keep) -> &mut BodySeen {
+        if keep == Keep::Nothing && !self.bodies.contains_key(hash) {
+            self.latest.push_back(hash.to_owned());
+            if self.latest.len() > BODIES_REMEMBERED
+                && let Some(oldest) = self.latest.pop_front()
+            {
+                self.bodies.remove(&oldest);
+            }
+        }
+        self.bodies.entry(hash.to_owned()).or_insert(BodySeen {
+            first: number,
+            open: 0,
+        })
+    }
+}
+
 impl Ledger {
     pub(super) fn new(origin: Origin, observer: Box<dyn Observer>) -> Arc<Self> {
+        Self::with(origin, Keep::Rows, |_| observer)
+    }
+
+    /// A ledger whose observer can follow its activity.
+    pub(super) fn with(
+        origin: Origin,
+        keep: Keep,
+        observer: impl FnOnce(watch::Receiver<Activity>) -> Box<dyn Observer>,
+    ) -> Arc<Self> {
         let activity = Activity {
             in_flight: 0,
             attempts: 0,
@@ -49,10 +91,12 @@ impl Ledger {
             first_request: None,
             first_generation: None,
         };
+        let activity = watch::Sender::new(activity);
         Arc::new(Self {
             origin,
-            observer,
-            activity: watch::Sender::new(activity),
+            keep,
+            observer: observer(activity.subscribe()),
+            activity,
             closing: AtomicBool::new(false),
             rows: Mutex::default(),
         })
@@ -131,6 +175,9 @@ impl Ledger {
             repeats: None,
             repeats_open: false,
             body_changed: false,
+            gate: None,
+            thread: None,
+            prefix: None,
             clocks: Clocks {
                 head_s: self.origin.at(head),
                 ..Clocks::default()
@@ -139,6 +186,7 @@ impl Ledger {
         Recording {
             ledger: Arc::clone(self),
             attempt,
+            encoded: false,
             finished: false,
         }
     }
@@ -149,6 +197,8 @@ pub(super) struct Recording {
     ledger: Arc<Ledger>,
     /// The row so far; whoever handles the attempt fills it in.
     pub(super) attempt: Attempt,
+    /// Whether the answer is compressed.
+    pub(super) encoded: bool,
     finished: bool,
 }
 
@@ -183,15 +233,21 @@ impl Recording {
         attempt.max_tokens = facts.max_tokens;
         if let Some(hash) = &hash {
             let mut rows = self.ledger.rows();
-            let seen = rows.bodies.entry(hash.clone()).or_insert(BodySeen {
-                first: attempt.number,
-                open: 0,
-            });
+            let seen = rows.body(hash, attempt.number, self.ledger.keep);
             attempt.repeats = (seen.first != attempt.number).then_some(seen.first);
             attempt.repeats_open = seen.open > 0 && route::generates(attempt.dialect);
             seen.open += 1;
         }
         attempt.body_hash = hash;
+    }
+
+    /// Tells the listener that the request is held back by the gate.
+    pub(super) fn held(&self, at: Stamp) {
+        self.ledger.observer.event(GatewayEvent::Held {
+            number: self.attempt.number,
+            role: self.attempt.role,
+            at,
+        });
     }
 
     /// Tells the listener that the request goes to the server.
@@ -204,6 +260,15 @@ impl Recording {
             role: self.attempt.role,
             body,
             at,
+        });
+    }
+
+    /// Tells the listener that bytes of the answer pass.
+    pub(super) fn answer(&self, bytes: &Bytes) {
+        self.ledger.observer.event(GatewayEvent::Answer {
+            number: self.attempt.number,
+            bytes: bytes.clone(),
+            encoded: self.encoded,
         });
     }
 
@@ -280,7 +345,9 @@ impl Recording {
             if let Some(seen) = hash.and_then(|hash| rows.bodies.get_mut(hash)) {
                 seen.open = seen.open.saturating_sub(1);
             }
-            rows.done.push(attempt.clone());
+            if self.ledger.keep == Keep::Rows {
+                rows.done.push(attempt.clone());
+            }
         }
         // Before the count goes down, so that who sees nothing in flight has heard of every end.
         self.ledger

@@ -1,4 +1,5 @@
-//! The gateway: one loopback listener per session, between an agent and the LLM server.
+//! The gateway: one loopback listener per session, between an agent and the LLM server; or one
+//! standing listener for many clients.
 //!
 //! It streams byte for byte in both directions and writes down what it saw: one [`Attempt`] per
 //! request, with its clocks and the way it ended. It knows sessions only by a label and a token.
@@ -6,10 +7,12 @@
 //!
 //! | file | its one job |
 //! |---|---|
-//! | `session` | a listener with its token: open, accept, close |
+//! | `session` | listeners: open, accept, drain, close |
+//! | `doors` | who comes in, under which name, and in whose ledger that stands |
 //! | `exchange` | one request from head to response head: read, check, forward, answer |
 //! | `upstream` | the server's address, path joining, the key |
 //! | `link` | connections to the server: dial, drive, the one allowed retry |
+//! | `mask` | takes the server's key out of what the server says |
 //! | `slow_head` | the limit on heads that do not come to their end |
 //! | `stamped` | sockets that note when they were last read |
 //! | `headers` | hop-by-hop headers, credentials in and out |
@@ -17,27 +20,33 @@
 //! | `route` | dialect and role, by path and structure |
 //! | `json` | byte ranges inside JSON text, so that bodies can be read and spliced unparsed |
 //! | `nonce` | the cold-cache line at the start of the prompt |
+//! | `gate` | how many requests of all sessions are in the server at once, and who is next |
+//! | `prompt` | the longest prompt that is let through, estimated |
 //! | `body` | the response body on its way to the client; knows how it ended, also when dropped |
 //! | `observe` | what a response says: SSE, the dialects, errors |
 //! | `ledger` | the rows; every attempt that began has one |
 //! | `reply` | the gateway's own answers, in the client's dialect |
 //! | `events` | what listeners are told while it runs |
+//! | `lag` | how late the gateway's own event loop is |
 //!
-//! Later tenants have their places: a gate goes between reading and forwarding in `exchange`
-//! (where `permit_s` is taken), bodies are kept from `exchange` and `body`, and threads and
-//! prefixes are worked out from the rows of `ledger`.
+//! Bodies pass on to the listener in events; threads and prefixes are worked out from them elsewhere.
 //!
 //! [`Attempt`]: crate::records::Attempt
 
 mod body;
+mod doors;
 mod events;
 mod exchange;
+mod gate;
 mod headers;
 mod json;
+mod lag;
 mod ledger;
 mod link;
+mod mask;
 mod nonce;
 mod observe;
+mod prompt;
 mod reply;
 mod request;
 mod route;
@@ -53,7 +62,12 @@ pub fn fuzz_any_chunking(answer: &[u8], cuts: &[u8]) {
     observe::fuzz::any_chunking(answer, cuts);
 }
 
+pub use doors::{BadName, ClientName, Clientele, Page};
 pub use events::{Activity, GatewayEvent, Observer};
+pub use gate::{Gate, GateClient, MAX_OVERTAKEN, Permit, Turn};
+pub use lag::{LagMeter, Lateness};
 pub use route::settle_roles;
-pub use session::{GatewaySession, Limits, ListenConfig, OpenError, Session};
+pub use session::{
+    GatewaySession, Limits, ListenConfig, OpenError, Session, Standing, StandingConfig,
+};
 pub use upstream::{KeyStyle, Secret, Upstream, UpstreamError};

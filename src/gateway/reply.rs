@@ -2,13 +2,14 @@
 //! show the words instead of failing to read them.
 
 use bytes::Bytes;
-use hyper::StatusCode;
-use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::http::Response;
+use hyper::{Method, StatusCode};
 use serde_json::json;
 
 use super::body::GatewayBody;
-use crate::records::{AttemptError, Dialect};
+use super::doors::Page;
+use crate::records::{AttemptError, Dialect, PROMPT_TOO_LONG};
 
 /// Why the gateway answers in the server's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub(super) enum Reason {
     NotAProxy,
     /// The body is above the limit.
     TooLarge,
+    /// The prompt is above the limit.
+    PromptTooLong,
     /// No connection to the server.
     Unreachable,
     /// The connection gave no answer.
@@ -35,7 +38,7 @@ impl Reason {
     pub(super) fn status(self) -> StatusCode {
         match self {
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::BadRequest => StatusCode::BAD_REQUEST,
+            Self::BadRequest | Self::PromptTooLong => StatusCode::BAD_REQUEST,
             Self::SlowHead => StatusCode::REQUEST_TIMEOUT,
             Self::NotAProxy => StatusCode::METHOD_NOT_ALLOWED,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
@@ -47,7 +50,9 @@ impl Reason {
     fn anthropic_type(self) -> &'static str {
         match self {
             Self::Unauthorized => "authentication_error",
-            Self::BadRequest | Self::SlowHead | Self::NotAProxy => "invalid_request_error",
+            Self::BadRequest | Self::SlowHead | Self::NotAProxy | Self::PromptTooLong => {
+                "invalid_request_error"
+            }
             Self::TooLarge => "request_too_large",
             Self::Unreachable | Self::NoAnswer => "api_error",
             Self::Silent => "timeout_error",
@@ -60,7 +65,8 @@ impl Reason {
             | Self::BadRequest
             | Self::SlowHead
             | Self::NotAProxy
-            | Self::TooLarge => "invalid_request_error",
+            | Self::TooLarge
+            | Self::PromptTooLong => "invalid_request_error",
             Self::Unreachable | Self::NoAnswer | Self::Silent => "server_error",
         }
     }
@@ -73,6 +79,7 @@ impl Reason {
             Self::SlowHead => "slow_head",
             Self::NotAProxy => "not_a_proxy",
             Self::TooLarge => "request_too_large",
+            Self::PromptTooLong => PROMPT_TOO_LONG,
             Self::Unreachable => "server_unreachable",
             Self::NoAnswer => "no_http_answer",
             Self::Silent => "time_limit",
@@ -87,6 +94,37 @@ impl Reason {
             field: None,
         }
     }
+}
+
+/// One of the gateway's own pages, to those who may read it.
+pub(super) fn page(method: &Method, page: Page, may_read: bool) -> Response<GatewayBody> {
+    let own = |status, content_type, text: String| {
+        let mut response = Response::new(GatewayBody::own(Bytes::from(text)));
+        *response.status_mut() = status;
+        response
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        response
+    };
+    const PLAIN: &str = "text/plain; charset=utf-8";
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        let words = "this page is the gateway's own; read it with GET\n".to_owned();
+        let mut response = own(StatusCode::METHOD_NOT_ALLOWED, PLAIN, words);
+        let headers = response.headers_mut();
+        headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        // A body that may have come along is not read.
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        return response;
+    }
+    if !may_read {
+        let words = "send a client's token as `authorization: Bearer`\n".to_owned();
+        let mut response = own(StatusCode::UNAUTHORIZED, PLAIN, words);
+        response
+            .headers_mut()
+            .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        return response;
+    }
+    own(StatusCode::OK, page.content_type, page.text)
 }
 
 /// The answer and its body's length in bytes.

@@ -1,8 +1,10 @@
-//! A session's listener: its own port on loopback, its own token, its own rows.
+//! Listeners: a session's own, on a free port of loopback with a token and rows of its own; and a
+//! standing one for many clients.
 
 use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,10 +15,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
+use super::doors::{ClientName, Clientele, Clients, Doors};
 use super::events::{Activity, Observer};
 use super::exchange::{self, Shared};
+use super::gate::Gate;
 use super::ledger::Ledger;
 use super::link::{Link, describe};
+use super::prompt::PromptCap;
 use super::reply::Reason;
 use super::slow_head::{self, HeadTimer};
 use super::stamped::StampedStream;
@@ -35,6 +40,9 @@ pub struct Limits {
     /// two reads of the body. `None`, the default, is no limit, and there is no other on what a
     /// server takes.
     pub time_limit: Option<Duration>,
+    /// The longest prompt, in tokens as estimated from the request's bytes; longer ones are
+    /// answered 400 in the client's dialect. `None`, the default, is no limit.
+    pub prompt_tokens: Option<u64>,
     /// How long a request's head may take from its first byte to its last; slower ones are
     /// answered 408. A connection without a begun head may rest for ever.
     pub head_time: Duration,
@@ -46,6 +54,7 @@ impl Default for Limits {
             body_bytes: 64 * 1024 * 1024,
             head_bytes: 64 * 1024,
             time_limit: None,
+            prompt_tokens: None,
             head_time: Duration::from_secs(30),
         }
     }
@@ -64,6 +73,8 @@ pub struct ListenConfig {
     pub limits: Limits,
     /// When given, a line with it is put at the very start of every prompt.
     pub nonce: Option<String>,
+    /// When given, generation requests pass through it, beside those of other sessions.
+    pub gate: Option<Arc<Gate>>,
     /// What stored instants count from.
     pub origin: Origin,
 }
@@ -103,6 +114,7 @@ impl Session {
             upstream,
             limits,
             nonce,
+            gate,
             origin,
         } = config;
         if token.expose().is_empty() {
@@ -118,13 +130,17 @@ impl Session {
         let activity = ledger.activity();
         let shared = Shared {
             link: Link::new(upstream),
-            ledger: Arc::clone(&ledger),
-            token,
+            doors: Doors::One {
+                token,
+                ledger: Arc::clone(&ledger),
+                gate: gate.map(|gate| gate.client()),
+            },
+            prompt_cap: limits.prompt_tokens.map(PromptCap::new).map(Arc::new),
             limits,
             nonce,
         };
         let (stop, stopped) = oneshot::channel();
-        let listening = tokio::spawn(listen(listener, Arc::new(shared), label, stopped));
+        let listening = tokio::spawn(listen(listener, Arc::new(shared), label, stopped, None));
         Ok(GatewaySession {
             addr,
             ledger,
@@ -132,6 +148,96 @@ impl Session {
             stop,
             listening: Listening(listening),
         })
+    }
+}
+
+/// What a standing listener needs.
+pub struct StandingConfig {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// Clients and their tokens. With none, everybody who reaches the address may come in.
+    pub tokens: Vec<(ClientName, Secret)>,
+    /// Where requests go.
+    pub upstream: Upstream,
+    /// Bounds.
+    pub limits: Limits,
+    /// When given, generation requests of all clients pass through it.
+    pub gate: Option<Arc<Gate>>,
+    /// What stored instants count from.
+    pub origin: Origin,
+}
+
+/// A listener for many clients. Dropping it stops it.
+pub struct Standing {
+    addr: SocketAddr,
+    shared: Arc<Shared>,
+    drain: watch::Sender<bool>,
+    stop: oneshot::Sender<()>,
+    listening: Listening,
+}
+
+impl Standing {
+    /// Listens. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub async fn open(config: StandingConfig, clientele: Arc<dyn Clientele>) -> io::Result<Self> {
+        let listener = TcpListener::bind(config.listen).await?;
+        let addr = listener.local_addr()?;
+        let shared = Arc::new(Shared {
+            link: Link::new(config.upstream),
+            doors: Doors::Many(Clients::new(
+                config.tokens,
+                clientele,
+                config.gate,
+                config.origin,
+            )),
+            prompt_cap: config
+                .limits
+                .prompt_tokens
+                .map(PromptCap::new)
+                .map(Arc::new),
+            limits: config.limits,
+            nonce: None,
+        });
+        let (stop, stopped) = oneshot::channel();
+        let (drain, draining) = watch::channel(false);
+        let listening = listen(
+            listener,
+            Arc::clone(&shared),
+            "gateway".to_owned(),
+            stopped,
+            Some(draining),
+        );
+        Ok(Self {
+            addr,
+            shared,
+            drain,
+            stop,
+            listening: Listening(tokio::spawn(listening)),
+        })
+    }
+
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Takes no new connection and no new request, and waits until those in flight have ended.
+    /// May be dropped before that; [`Standing::close`] then cuts off what is left.
+    pub async fn drain(&mut self) {
+        self.drain.send_replace(true);
+        // An error means that the listening task is over already.
+        let _ = (&mut self.listening.0).await;
+    }
+
+    /// Stops listening and cuts off what is in flight.
+    pub async fn close(mut self) {
+        self.shared.doors.start_closing();
+        let _ = self.stop.send(());
+        if !self.listening.0.is_finished() {
+            let _ = (&mut self.listening.0).await;
+        }
     }
 }
 
@@ -191,23 +297,46 @@ impl Drop for Listening {
     }
 }
 
-/// Accepts until told to stop; when this ends, no connection is left.
+/// Whether a listener is draining; those of sessions never do.
+type Draining = Option<watch::Receiver<bool>>;
+
+/// Waits until a listener is to drain.
+async fn begins(draining: &mut Draining) {
+    if let Some(draining) = draining
+        && draining.wait_for(|drain| *drain).await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
+/// Accepts until told to drain or to stop; when this ends, no connection is left.
 async fn listen(
     listener: TcpListener,
     shared: Arc<Shared>,
     label: String,
     mut stopped: oneshot::Receiver<()>,
+    mut draining: Draining,
 ) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             _ = &mut stopped => break,
+            () = begins(&mut draining) => {
+                drop(listener);
+                tokio::select! {
+                    _ = &mut stopped => connections.shutdown().await,
+                    () = async { while connections.join_next().await.is_some() {} } => {}
+                }
+                return;
+            }
             Some(ended) = connections.join_next() => if let Err(error) = ended {
                 tracing::error!(session = label, %error, "a connection's task failed");
             },
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(connection(stream, Arc::clone(&shared)));
+                    let serving = connection(stream, Arc::clone(&shared), draining.clone());
+                    connections.spawn(serving);
                 }
                 Err(error) => {
                     tracing::warn!(session = label, %error, "cannot accept a connection");
@@ -221,12 +350,12 @@ async fn listen(
     connections.shutdown().await;
 }
 
-async fn connection(stream: TcpStream, shared: Arc<Shared>) {
+async fn connection(stream: TcpStream, shared: Arc<Shared>, mut draining: Draining) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
     let (stream, socket) = StampedStream::new(stream);
-    let ledger = Arc::clone(&shared.ledger);
+    let for_unread = Arc::clone(&shared);
     let reads = socket.clone();
     let head_bytes = shared.limits.head_bytes;
     let head_time = shared.limits.head_time;
@@ -243,7 +372,18 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
         .timer(timer)
         .header_read_timeout(head_time)
         .serve_connection(stream, service);
-    let Err(error) = (&mut served).await else {
+    let serving = async {
+        if draining.is_none() {
+            return (&mut served).await;
+        }
+        tokio::select! {
+            ended = &mut served => return ended,
+            () = begins(&mut draining) => {}
+        }
+        Pin::new(&mut served).graceful_shutdown();
+        (&mut served).await
+    };
+    let Err(error) = serving.await else {
         return;
     };
     // hyper answers most of what it cannot read by itself; the row is written here.
@@ -251,6 +391,7 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
         Some(told) => told,
         None => return,
     };
+    let ledger = for_unread.doors.unread();
     let mut recording = ledger.begin("", "", Dialect::Other, reads.last_read());
     recording.attempt.status = Some(status.as_u16());
     let (reason, words) = if error.is_timeout() {

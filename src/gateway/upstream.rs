@@ -5,6 +5,7 @@ use std::fmt;
 use hyper::http::Uri;
 use hyper::http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 
+use super::mask::{self, Mask};
 use crate::records::Dialect;
 
 /// The name of the header in which Anthropic clients and servers carry keys.
@@ -18,6 +19,11 @@ impl Secret {
     /// Wraps `value`.
     pub fn new(value: impl Into<String>) -> Self {
         Self(value.into())
+    }
+
+    /// `text` with asterisks where this value is.
+    pub fn masked_in(&self, text: bytes::Bytes) -> bytes::Bytes {
+        mask::masked(self, text)
     }
 
     /// The value itself, for the one place that must send it.
@@ -209,6 +215,11 @@ impl Upstream {
         if x_api_key {
             put(X_API_KEY, key.expose());
         }
+    }
+
+    /// What takes the server's key out of an answer that comes in pieces; `None` without a key.
+    pub(super) fn mask(&self) -> Option<Mask> {
+        Mask::of(self.key.as_ref())
     }
 
     /// `text` without the server's key, should the server have echoed it.

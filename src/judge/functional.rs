@@ -47,6 +47,12 @@ pub fn session_failures(session: &Session, diff_exceeded: &[String]) -> Vec<Stri
             session.refusals
         ));
     }
+    if session.long_prompts > 0 {
+        why.push(format!(
+            "{} of its prompts refused by flashrig's gateway as longer than --max-prompt",
+            session.long_prompts
+        ));
+    }
     if session.lost_streams > 0 {
         why.push(format!("{} of its answers broke off", session.lost_streams));
     }

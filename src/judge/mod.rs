@@ -1,6 +1,8 @@
 //! Judgement: from measured sessions to splits, valid rounds and verdicts. Pure; no I/O.
 
+mod egress;
 mod functional;
+mod gated;
 mod round;
 mod routes;
 mod same_work;
@@ -11,6 +13,7 @@ mod warnings;
 
 use crate::records::{Functional, Run, RunState, TimeVerdict, Verdict};
 
+pub use egress::egress_lines;
 pub use functional::session_failures;
 pub use round::{arm_figures, round_validity};
 pub use routes::{amplification, models_asked, unknown_routes};
@@ -26,16 +29,19 @@ pub fn verdict(run: &Run, state: RunState) -> Verdict {
     let (functional, mut reasons) = functional::judge(run, state);
     let time = time::judge(run);
     reasons.extend(time.reasons);
+    let mut warnings = time.warnings;
+    warnings.extend(gated::warnings(run));
     Verdict {
         functional,
         time: time.verdict,
         worst_slowdown: time.worst,
         worst_session: time.worst_session,
         together_over_back_to_back: time.together_over_back_to_back,
+        gated: gated::judge(run),
         sessions: time.sessions,
         rounds_needed: time.rounds_needed,
         reasons,
-        warnings: time.warnings,
+        warnings,
     }
 }
 

@@ -15,7 +15,7 @@ pub fn arm_figures(arm: &mut Arm, cores: Option<u32>) {
         Seconds(last - first)
     });
     arm.sum_of_walls_s = complete.then(|| Seconds(spans.iter().map(|s| s.1 - s.0).sum()));
-    arm.start_skew_s = (arm.kind == ArmKind::Together && complete).then(|| {
+    arm.start_skew_s = (arm.kind != ArmKind::BackToBack && complete).then(|| {
         let first = spans.iter().map(|s| s.0).fold(f64::INFINITY, f64::min);
         let last = spans.iter().map(|s| s.0).fold(f64::NEG_INFINITY, f64::max);
         Seconds(last - first)
@@ -29,10 +29,10 @@ pub fn arm_figures(arm: &mut Arm, cores: Option<u32>) {
     arm.cpu_share = match (busy, arm.sum_of_walls_s, arm.makespan_s, cores) {
         (Some(busy), Some(walls), Some(makespan), Some(cores)) if cores > 0 => {
             // Back to back the agents only run during their walls.
-            let span = if arm.kind == ArmKind::Together {
-                makespan.0
-            } else {
+            let span = if arm.kind == ArmKind::BackToBack {
                 walls.0
+            } else {
+                makespan.0
             };
             (span > 0.0).then(|| busy / (span * f64::from(cores)))
         }
@@ -78,10 +78,10 @@ fn max_overlap(spans: &[(f64, f64)]) -> u32 {
 }
 
 /// Whether the times of a round may be compared, with the reasons when they may not.
-/// `planned` is the number of sessions of each arm.
-pub fn round_validity(arms: &[Arm], planned: usize) -> (bool, Vec<String>) {
+/// `planned` is the number of sessions of each arm, and `kinds` are the arms that were planned.
+pub fn round_validity(arms: &[Arm], planned: usize, kinds: &[ArmKind]) -> (bool, Vec<String>) {
     let mut reasons = Vec::new();
-    for kind in [ArmKind::Together, ArmKind::BackToBack] {
+    for kind in kinds.iter().copied() {
         let Some(arm) = arms.iter().find(|a| a.kind == kind) else {
             reasons.push(format!("the arm {} did not run", kind.words()));
             continue;
@@ -109,19 +109,32 @@ pub fn round_validity(arms: &[Arm], planned: usize) -> (bool, Vec<String>) {
                 s.lost_streams
             ));
         }
+        for s in arm
+            .sessions
+            .iter()
+            .filter(|s| s.status.is_completed() && s.long_prompts > 0)
+        {
+            reasons.push(format!(
+                "{} {}: {} prompts above --max-prompt turned away",
+                s.id,
+                kind.words(),
+                s.long_prompts
+            ));
+        }
         if kind == ArmKind::BackToBack && arm.max_overlap.is_some_and(|o| o > 1) {
             reasons.push("sessions of the back-to-back arm overlapped".to_owned());
         }
     }
-    reasons.extend(unlike(arms));
+    reasons.extend(unlike(arms, ArmKind::Together));
+    reasons.extend(unlike(arms, ArmKind::Gated));
     (reasons.is_empty(), reasons)
 }
 
 /// Sessions whose arms cannot be compared although both completed: the work was done in one arm
 /// only, or the wall ends at the exit in one and at the result in the other.
-fn unlike(arms: &[Arm]) -> Vec<String> {
+fn unlike(arms: &[Arm], kind: ArmKind) -> Vec<String> {
     let of = |kind| arms.iter().find(|a| a.kind == kind);
-    let (Some(together), Some(alone)) = (of(ArmKind::Together), of(ArmKind::BackToBack)) else {
+    let (Some(together), Some(alone)) = (of(kind), of(ArmKind::BackToBack)) else {
         return Vec::new();
     };
     let mut reasons = Vec::new();
@@ -158,6 +171,8 @@ mod tests {
     use super::*;
     use crate::judge::time::tests::{arm, session};
 
+    const BOTH: [ArmKind; 2] = [ArmKind::Together, ArmKind::BackToBack];
+
     #[test]
     fn touching_spans_do_not_overlap_and_crossing_ones_do() {
         assert_eq!(max_overlap(&[(0.0, 1.0), (1.0, 2.0)]), 1);
@@ -193,9 +208,22 @@ mod tests {
         let mut undone = session("a", 10.0, 11.0);
         undone.failures = vec!["the agent changed nothing".into()];
         let t = arm(ArmKind::Together, vec![undone]);
-        let (valid, reasons) = round_validity(&[b, t], 1);
+        let (valid, reasons) = round_validity(&[b, t], 1, &BOTH);
         assert!(!valid);
         assert_eq!(reasons, ["a was done back to back and not together"]);
+    }
+
+    #[test]
+    fn a_prompt_that_was_turned_away_makes_the_round_invalid() {
+        let b = arm(ArmKind::BackToBack, vec![session("a", 0.0, 5.0)]);
+        let mut cut = session("a", 10.0, 15.0);
+        cut.long_prompts = 2;
+        let (valid, reasons) = round_validity(&[b, arm(ArmKind::Together, vec![cut])], 1, &BOTH);
+        assert!(!valid);
+        assert_eq!(
+            reasons,
+            ["a together: 2 prompts above --max-prompt turned away"]
+        );
     }
 
     #[test]
@@ -209,7 +237,7 @@ mod tests {
             ArmKind::Together,
             vec![session("a", 10.0, 15.0), session("b", 10.0, 17.0)],
         );
-        let (valid, reasons) = round_validity(&[b, t], 2);
+        let (valid, reasons) = round_validity(&[b, t], 2, &BOTH);
         assert!(!valid);
         assert_eq!(reasons, ["sessions of the back-to-back arm overlapped"]);
     }

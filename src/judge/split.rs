@@ -78,6 +78,8 @@ fn stay(attempt: &Attempt, start: f64, end: f64) -> Stay {
     // The gate's part runs from the body's end to the permit; without a body clock there is none.
     let permitted = match (clocks.body_s, clocks.permit_s) {
         (Some(body), Some(permit)) if permit.0 > body.0 => clamp(permit.0),
+        // It left while it stood in line.
+        (Some(_), None) if attempt.gate.is_some() => ended,
         _ => arrived,
     };
     // An answer without any token kept the agent waiting to its end.
@@ -113,6 +115,9 @@ fn part_at(t: f64, first_main: f64, last_end: f64, stays: &[Stay]) -> Part {
             .filter(move |s| s.role == role && s.arrived <= t && t < s.ended)
     };
     if let Some(part) = busiest(open(Role::Main), t) {
+        return part;
+    }
+    if let Some(part) = busiest(open(Role::SubAgent), t) {
         return part;
     }
     if t < first_main {
@@ -215,6 +220,21 @@ mod tests {
         assert_eq!(
             parts(0.0, 6.0, &[held]),
             [1.0, 3.0, 1.0, 1.0, 0.0, 0.0, 0.0]
+        );
+    }
+
+    #[test]
+    fn a_request_whose_client_left_the_line_was_held_to_its_end() {
+        let mut held = attempt(Role::Main, End::ClientAborted, 1.0, None, 6.0);
+        held.clocks.body_s = Some(Seconds(1.0));
+        held.gate = Some(crate::records::GateFact {
+            let_in: 1,
+            in_line: 0,
+            overtaken: 0,
+        });
+        assert_eq!(
+            parts(0.0, 6.0, &[held]),
+            [1.0, 5.0, 0.0, 0.0, 0.0, 0.0, 0.0]
         );
     }
 

@@ -7,6 +7,8 @@ use crate::records::{Attempt, End, Role};
 pub struct Traffic {
     /// Main requests.
     pub requests: u64,
+    /// Requests of sub-agents.
+    pub sub_agent_requests: u64,
     /// Side requests.
     pub side_requests: u64,
     /// Probes.
@@ -21,6 +23,8 @@ pub struct Traffic {
     pub repeats_open: u64,
     /// Requests that flashrig's own gateway turned away; in none of the counts above.
     pub rejected: u64,
+    /// Those of them whose prompt was above the limit.
+    pub long_prompts: u64,
     /// Main and side requests that were not marked for a cold cache.
     pub unmarked: u64,
     /// Prompt tokens of the first main request that the server says came from its cache.
@@ -41,10 +45,12 @@ pub fn traffic(attempts: &[Attempt]) -> Traffic {
     for a in attempts {
         if a.end == End::RejectedByGateway {
             sum.rejected += 1;
+            sum.long_prompts += u64::from(a.is_long_prompt());
             continue;
         }
         match a.role {
             Role::Main => sum.requests += 1,
+            Role::SubAgent => sum.sub_agent_requests += 1,
             Role::Side => sum.side_requests += 1,
             Role::Probe => sum.probe_requests += 1,
         }
@@ -130,6 +136,9 @@ pub(crate) mod tests {
             repeats: None,
             repeats_open: false,
             body_changed: false,
+            gate: None,
+            thread: None,
+            prefix: None,
             clocks: Clocks {
                 head_s: Seconds(head),
                 first_token_s: first_token.map(Seconds),

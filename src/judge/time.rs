@@ -25,7 +25,7 @@ pub fn judge(run: &Run) -> Time {
         .rounds
         .iter()
         .filter(|r| r.valid)
-        .filter_map(both)
+        .filter_map(|r| two_arms(r, ArmKind::Together, ArmKind::BackToBack))
         .collect();
     let ids: Vec<&str> = run.spec.sessions.iter().map(|s| s.id.as_str()).collect();
     let per_session: Vec<Vec<f64>> = ids.iter().map(|id| slowdowns(id, &valid)).collect();
@@ -83,9 +83,10 @@ pub fn judge(run: &Run) -> Time {
     }
 }
 
-fn both(round: &Round) -> Option<(&Arm, &Arm)> {
+/// Two arms of a round.
+pub(super) fn two_arms(round: &Round, one: ArmKind, other: ArmKind) -> Option<(&Arm, &Arm)> {
     let of = |kind| round.arms.iter().find(|a| a.kind == kind);
-    Some((of(ArmKind::Together)?, of(ArmKind::BackToBack)?))
+    Some((of(one)?, of(other)?))
 }
 
 fn pair<'a>(id: &str, together: &'a Arm, alone: &'a Arm) -> Option<(&'a Session, &'a Session)> {
@@ -94,7 +95,7 @@ fn pair<'a>(id: &str, together: &'a Arm, alone: &'a Arm) -> Option<(&'a Session,
 }
 
 /// The largest slowdown of a round; `None` when any session lacks one.
-fn worst_of(ids: &[&str], together: &Arm, alone: &Arm) -> Option<f64> {
+pub(super) fn worst_of(ids: &[&str], together: &Arm, alone: &Arm) -> Option<f64> {
     let values: Option<Vec<f64>> = ids
         .iter()
         .map(|id| slowdowns(id, &[(together, alone)]).first().copied())
@@ -134,7 +135,8 @@ fn summarise(id: &str, values: &[f64], rounds: &[(&Arm, &Arm)]) -> SessionSlowdo
     }
 }
 
-fn makespan_ratio(together: &Arm, alone: &Arm) -> Option<f64> {
+/// Makespan over the sum of walls back to back.
+pub(super) fn makespan_ratio(together: &Arm, alone: &Arm) -> Option<f64> {
     let (t, a) = (together.makespan_s?.0, alone.sum_of_walls_s?.0);
     (a > 0.0).then(|| t / a)
 }
@@ -191,7 +193,10 @@ fn time_reason(
 pub(crate) mod tests {
     use super::*;
     use crate::clock::Seconds;
-    use crate::records::{AgentId, Exit, Status};
+    use crate::records::{
+        AgentId, CachePolicy, ContextSource, Exit, Host, RUN_SCHEMA, Rig, RunState, Server,
+        SessionSpec, Spec, Status,
+    };
 
     /// A completed session with the given span and no traffic.
     pub(crate) fn session(id: &str, start: f64, end: f64) -> Session {
@@ -211,6 +216,7 @@ pub(crate) mod tests {
             split: None,
             exit: Exit::Code(0),
             requests: 1,
+            sub_agent_requests: 0,
             side_requests: 0,
             probe_requests: 0,
             refusals: 0,
@@ -221,6 +227,7 @@ pub(crate) mod tests {
             unknown_routes: Vec::new(),
             models_asked: Vec::new(),
             rejected_requests: 0,
+            long_prompts: 0,
             unmarked_requests: 0,
             first_cached_tokens: None,
             tree_end: None,
@@ -230,12 +237,70 @@ pub(crate) mod tests {
             input_tokens: None,
             cached_tokens: None,
             output_tokens: None,
+            prefix: None,
+            bodies: None,
             cpu_s: None,
             peak_rss_bytes: None,
             leftovers: Vec::new(),
+            egress: Vec::new(),
+            tried_to_leave: false,
             checks: Vec::new(),
             diff: None,
             failures: Vec::new(),
+        }
+    }
+
+    /// A run of these sessions before its first round.
+    pub(crate) fn run(ids: &[&str]) -> Run {
+        let spec = |id: &&str| SessionSpec {
+            id: (*id).into(),
+            task: (*id).into(),
+            agent: AgentId {
+                name: "command".into(),
+                version: None,
+            },
+        };
+        Run {
+            schema: RUN_SCHEMA.into(),
+            id: "run".into(),
+            command: "pair".into(),
+            command_line: Vec::new(),
+            started_at: "2026-01-01T00:00:00Z".into(),
+            state: RunState::Finished,
+            stopped_because: None,
+            rig: Rig {
+                version: "0".into(),
+                sandbox: "none".into(),
+                cpu_s: None,
+            },
+            host: Host {
+                os: "os".into(),
+                arch: "arch".into(),
+                cores: None,
+            },
+            server: Server {
+                url: "http://127.0.0.1:1".into(),
+                name: "server".into(),
+                simulated: true,
+                speed: None,
+                version: None,
+                model: "m".into(),
+                models: None,
+                context_tokens: None,
+                context_source: ContextSource::Unknown,
+            },
+            spec: Spec {
+                sessions: ids.iter().map(spec).collect(),
+                rounds: 1,
+                cache: CachePolicy::Keep,
+                time_limit_s: None,
+                thresholds: LIMITS,
+                gate: None,
+                max_prompt_tokens: None,
+                stable_prefix: None,
+            },
+            rounds: Vec::new(),
+            verdict: None,
         }
     }
 
@@ -249,6 +314,7 @@ pub(crate) mod tests {
             start_skew_s: None,
             cached_share: None,
             cpu_share: None,
+            rig_lag_ms: None,
             sessions,
         }
     }

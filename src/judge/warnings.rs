@@ -1,15 +1,20 @@
 //! What a reader should know before trusting the figures.
 
+use super::egress::egress_lines;
 use crate::records::{Arm, CachePolicy, Run, SessionSlowdown, TreeProof};
 
 /// Cached shares of two arms further apart than this are flagged (case I2).
-const CACHED_SHARE_TOLERANCE: f64 = 0.05;
+pub(super) const CACHED_SHARE_TOLERANCE: f64 = 0.05;
 /// Agents that use more than this share of the processors may be what made each other slow.
 const BUSY_CPU_SHARE: f64 = 0.7;
+
+/// A rig whose event loop is later than this, in milliseconds, disturbs what it measures.
+const LATE_RIG_MS: f64 = 5.0;
 
 /// Everything worth knowing, in words. `rounds` are the valid ones: together, back to back.
 pub fn warnings(run: &Run, rounds: &[(&Arm, &Arm)], sessions: &[SessionSlowdown]) -> Vec<String> {
     let mut out = Vec::new();
+    out.extend(egress_lines(run));
     out.extend(cold_cache(run));
     out.extend(sent_again_while_open(run));
     if rounds
@@ -62,6 +67,8 @@ pub fn warnings(run: &Run, rounds: &[(&Arm, &Arm)], sessions: &[SessionSlowdown]
             share * 100.0
         ));
     }
+    let arms: Vec<&Arm> = run.rounds.iter().flat_map(|r| &r.arms).collect();
+    out.extend(rig_lag(&arms));
     for s in sessions.iter().filter(|s| s.same_work_done == Some(false)) {
         let same = s.same_work.value.map_or_else(String::new, |v| {
             format!("; for the same work its slowdown is {v:.2}")
@@ -83,6 +90,22 @@ pub fn warnings(run: &Run, rounds: &[(&Arm, &Arm)], sessions: &[SessionSlowdown]
         out.push(format!("the sessions started {skew:.2} s apart"));
     }
     out
+}
+
+/// Whether the rig itself was late, and where most.
+fn rig_lag(arms: &[&Arm]) -> Option<String> {
+    let (arm, lag) = arms
+        .iter()
+        .filter_map(|a| Some((a.kind, a.rig_lag_ms?)))
+        .filter(|(_, lag)| lag.p99 > LATE_RIG_MS)
+        .max_by(|(_, a), (_, b)| a.p99.total_cmp(&b.p99))?;
+    Some(format!(
+        "disturbed: the machine was too busy for flashrig itself, which was {:.0} ms late or more in 1% \
+         of the time and {:.0} ms at worst ({}); instants may be off by as much",
+        lag.p99,
+        lag.max,
+        arm.words()
+    ))
 }
 
 /// What a chat template puts before the nonce is the same for every prompt and may be cached.
@@ -150,4 +173,27 @@ fn sent_again_while_open(run: &Run) -> Vec<String> {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::time::tests::arm;
+    use super::*;
+    use crate::records::{ArmKind, RigLag};
+
+    #[test]
+    fn a_rig_that_was_late_in_more_than_one_percent_of_the_time_marks_the_run_as_disturbed() {
+        let with = |p99| {
+            let mut arm = arm(ArmKind::Together, Vec::new());
+            arm.rig_lag_ms = Some(RigLag {
+                p50: 0.1,
+                p99,
+                max: 40.0,
+            });
+            rig_lag(&[&arm])
+        };
+        assert_eq!(with(5.0), None);
+        assert!(with(5.1).unwrap().starts_with("disturbed"));
+        assert_eq!(rig_lag(&[&arm(ArmKind::Together, Vec::new())]), None);
+    }
 }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::PrefixFact;
 use crate::clock::Seconds;
 
 /// The protocol that a request speaks, told from its path.
@@ -31,6 +32,8 @@ pub enum Dialect {
 pub enum Role {
     /// The agent's own thread.
     Main,
+    /// Another thread with tools beside or below the main one.
+    SubAgent,
     /// A short helper beside it: title, summary, check.
     Side,
     /// Connectivity, model list and token counting.
@@ -101,6 +104,44 @@ pub struct AttemptError {
     pub message: String,
     /// The field that the message blames, when it names one.
     pub field: Option<String>,
+}
+
+/// The kind of a refusal by the gateway because the prompt is above `--max-prompt`.
+pub const PROMPT_TOO_LONG: &str = "context_length_exceeded";
+
+/// Which of the waiting requests the gate lets in next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GateOrder {
+    /// Who came first.
+    #[default]
+    Fifo,
+    /// Side requests before main ones.
+    SideFirst,
+    /// The smallest request body.
+    ShortestFirst,
+}
+
+impl GateOrder {
+    /// The order as it is typed and read.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Fifo => "fifo",
+            Self::SideFirst => "side-first",
+            Self::ShortestFirst => "shortest-first",
+        }
+    }
+}
+
+/// What a request found at the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GateFact {
+    /// Requests of all sessions that were let in when it came.
+    pub let_in: u32,
+    /// Requests of all sessions in line before it when it came.
+    pub in_line: u32,
+    /// Later requests that were let in before it.
+    pub overtaken: u32,
 }
 
 /// Why a request was turned down, told from the status and from the words of the servers that
@@ -213,8 +254,24 @@ pub struct Attempt {
     pub repeats_open: bool,
     /// Whether the gateway changed the body (a cold-cache nonce).
     pub body_changed: bool,
+    /// What it found at the gate; `null` when there was none or the request is not for it.
+    #[serde(default)]
+    pub gate: Option<GateFact>,
+    /// The thread that it belongs to, from 1 in order of arrival; `null` when it is in none, as
+    /// probes are, or when its body could not be read.
+    pub thread: Option<u32>,
+    /// Its prompt beside the one before it in its thread; `null` for the first.
+    pub prefix: Option<PrefixFact>,
     /// The instants.
     pub clocks: Clocks,
+}
+
+impl Attempt {
+    /// Whether the gateway refused it because its prompt was above `--max-prompt`.
+    pub fn is_long_prompt(&self) -> bool {
+        let kind = self.error.as_ref().and_then(|e| e.kind.as_deref());
+        self.end == End::RejectedByGateway && kind == Some(PROMPT_TOO_LONG)
+    }
 }
 
 /// A line of `requests.jsonl`: an attempt, and whose it is.

@@ -90,6 +90,7 @@ fn arm_of(run: &mut Run, round: u32, kind: ArmKind) -> Option<&mut Arm> {
                 start_skew_s: None,
                 cached_share: None,
                 cpu_share: None,
+                rig_lag_ms: None,
                 sessions: Vec::new(),
             });
             arms.len() - 1

@@ -5,16 +5,20 @@
 
 mod attempt;
 mod check;
+mod egress;
 mod event;
 mod fold;
+mod prefix;
 mod run;
 mod session;
 mod verdict;
 
 pub use attempt::*;
 pub use check::*;
+pub use egress::*;
 pub use event::*;
 pub use fold::apply;
+pub use prefix::*;
 pub use run::*;
 pub use session::*;
 pub use verdict::*;

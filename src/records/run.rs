@@ -1,9 +1,11 @@
 //! The run as a whole, its rounds and their arms.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Session, Verdict};
+use super::{GateOrder, Session, Verdict};
 use crate::clock::Seconds;
 
 /// The version of the format of `run.json`.
@@ -124,6 +126,26 @@ pub struct Spec {
     pub time_limit_s: Option<Seconds>,
     /// Slowdown thresholds.
     pub thresholds: Thresholds,
+    /// The gate of the arm `gated`; `null` when there is no such arm, which is the default.
+    #[serde(default)]
+    pub gate: Option<GateSpec>,
+    /// Longer prompts, in estimated tokens, are refused by the gateway; `null` when none are.
+    #[serde(default)]
+    pub max_prompt_tokens: Option<u64>,
+    /// By agent, the settings of its own that keep its prompts from changing at the start, as
+    /// `NAME=VALUE`; `null` when agents ran as they come. An agent without such a setting has an
+    /// empty list.
+    #[serde(default)]
+    pub stable_prefix: Option<BTreeMap<String, Vec<String>>>,
+}
+
+/// A gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GateSpec {
+    /// Generation requests of all sessions that are let into the server at once.
+    pub limit: u32,
+    /// Who is let in next.
+    pub order: GateOrder,
 }
 
 /// One session of each arm.
@@ -187,6 +209,8 @@ pub struct Round {
 pub enum ArmKind {
     /// All at once.
     Together,
+    /// All at once, their requests held back by flashrig's own gate.
+    Gated,
     /// One after the other.
     BackToBack,
 }
@@ -196,6 +220,7 @@ impl ArmKind {
     pub fn words(self) -> &'static str {
         match self {
             Self::Together => "together",
+            Self::Gated => "gated",
             Self::BackToBack => "back to back",
         }
     }
@@ -204,9 +229,21 @@ impl ArmKind {
     pub fn slug(self) -> &'static str {
         match self {
             Self::Together => "together",
+            Self::Gated => "gated",
             Self::BackToBack => "back_to_back",
         }
     }
+}
+
+/// How late the rig's own event loop was, in milliseconds: what it may have added to any instant.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RigLag {
+    /// Half of the time it was no later.
+    pub p50: f64,
+    /// 99% of the time it was no later.
+    pub p99: f64,
+    /// It was never later.
+    pub max: f64,
 }
 
 /// One arm of one round.
@@ -229,6 +266,8 @@ pub struct Arm {
     pub cached_share: Option<f64>,
     /// Share of the machine's processors that the sessions' process trees used, 0 to 1.
     pub cpu_share: Option<f64>,
+    /// How late the rig's own event loop was while the sessions ran; `null` when not measured.
+    pub rig_lag_ms: Option<RigLag>,
     /// Sessions, in the order of the plan.
     pub sessions: Vec<Session>,
 }

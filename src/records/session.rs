@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AgentId, CheckResult};
+use super::{AgentId, CheckResult, EgressFact, PrefixSummary};
 use crate::clock::Seconds;
 
 /// One session of one arm.
@@ -34,6 +34,9 @@ pub struct Session {
     pub exit: Exit,
     /// Main requests, retries included.
     pub requests: u64,
+    /// Requests of sub-agents.
+    #[serde(default)]
+    pub sub_agent_requests: u64,
     /// Side requests.
     pub side_requests: u64,
     /// Probes: connectivity, model list, token count.
@@ -60,6 +63,9 @@ pub struct Session {
     pub models_asked: Vec<String>,
     /// Requests that flashrig's own gateway turned away (a wrong token, say); in no other count.
     pub rejected_requests: u64,
+    /// Those of them that it turned away because the prompt was above `--max-prompt`.
+    #[serde(default)]
+    pub long_prompts: u64,
     /// Main and side requests without the nonce of a cold cache.
     pub unmarked_requests: u64,
     /// Prompt tokens of the first main request that the server says came from its cache.
@@ -75,12 +81,22 @@ pub struct Session {
     pub cached_tokens: Option<u64>,
     /// Generated tokens over main and side requests.
     pub output_tokens: Option<u64>,
+    /// What successive prompts had in common; `null` when no thread had two.
+    pub prefix: Option<PrefixSummary>,
+    /// The kept bodies of its requests and answers.
+    pub bodies: Option<KeptBodies>,
     /// CPU time of the whole process tree.
     pub cpu_s: Option<Seconds>,
     /// Peak resident memory of the whole process tree, sampled.
     pub peak_rss_bytes: Option<u64>,
     /// Processes that outlived the agent and were ended by the rig.
     pub leftovers: Vec<String>,
+    /// What it asked the egress guard for. A program that ignores proxy settings is not seen.
+    #[serde(default)]
+    pub egress: Vec<EgressFact>,
+    /// Whether it tried to reach something beyond this machine that nobody allowed.
+    #[serde(default)]
+    pub tried_to_leave: bool,
     /// Whether the process tree is proven gone; `null` when nothing was started.
     pub tree_end: Option<TreeProof>,
     /// Whether patch and checks were looked at.
@@ -219,4 +235,17 @@ pub struct Diff {
     pub deletions: u64,
     /// Protected files that were touched.
     pub protected_touched: Vec<String>,
+}
+
+/// What was kept of the bodies of a session: `bodies.zst`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KeptBodies {
+    /// Bodies in the file, those of which only hash and length were kept included.
+    pub bodies: u64,
+    /// Their length, before compression.
+    pub bytes: u64,
+    /// The length of the file.
+    pub file_bytes: u64,
+    /// Bodies that were let go because the disk was slower than the agents.
+    pub dropped: u64,
 }

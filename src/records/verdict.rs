@@ -16,6 +16,9 @@ pub struct Verdict {
     pub worst_session: Option<String>,
     /// Makespan together over the sum of walls back to back; below 1 together finishes sooner.
     pub together_over_back_to_back: Ratio,
+    /// The same for the arm `gated`; `null` when there is none. The time verdict is not its.
+    #[serde(default)]
+    pub gated: Option<GatedVerdict>,
     /// Every session's slowdown, in the order of the plan.
     pub sessions: Vec<SessionSlowdown>,
     /// Total rounds needed, by the spread seen so far, for the interval to leave the threshold;
@@ -25,6 +28,17 @@ pub struct Verdict {
     pub reasons: Vec<String>,
     /// What a reader should know before trusting the figures.
     pub warnings: Vec<String>,
+}
+
+/// The gated arm beside the others.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GatedVerdict {
+    /// The largest of the sessions' walls gated over their walls alone.
+    pub worst_slowdown: Ratio,
+    /// Makespan gated over the sum of walls back to back.
+    pub gated_over_back_to_back: Ratio,
+    /// Makespan gated over makespan together; below 1 the gate pays.
+    pub gated_over_together: Ratio,
 }
 
 /// The functional verdict.

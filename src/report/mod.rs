@@ -2,6 +2,8 @@
 //! results at any time. Nothing here measures, judges or writes.
 
 mod figures;
+mod makespans;
+mod prefix;
 mod text;
 
 pub use text::text;

@@ -5,7 +5,10 @@ use std::fmt::Write as _;
 use comfy_table::{CellAlignment, Table, presets};
 use console::Style;
 
-use super::figures::{arms, count, middle, part, ratio, seconds, sessions, shown_rounds, times};
+use super::figures::{count, middle, part, ratio, seconds, sessions, shown_rounds, times};
+use super::makespans::makespans;
+use super::prefix;
+use crate::judge::egress_lines;
 use crate::records::{
     ArmKind, CachePolicy, ContextSource, Functional, Run, RunState, Session, Status, TimeVerdict,
     Verdict,
@@ -41,9 +44,16 @@ fn whole(run: &Run, out: &mut String) {
         work_table(run)
     );
     let _ = writeln!(out);
-    together_line(run, out);
-    if let Some(verdict) = &run.verdict {
-        verdicts(run, verdict, out);
+    makespans(run, out);
+    prefix::lines(run, out);
+    match &run.verdict {
+        Some(verdict) => verdicts(run, verdict, out),
+        // The verdict's warnings say it otherwise.
+        None => {
+            for line in egress_lines(run) {
+                let _ = writeln!(out, "  mind: {line}");
+            }
+        }
     }
     ending(run, out);
 }
@@ -80,10 +90,21 @@ fn head(run: &Run, out: &mut String) {
         CachePolicy::Warm => "warm cache",
         CachePolicy::Keep => "cache as found",
     };
+    let gate = run.spec.gate.map_or_else(String::new, |gate| {
+        format!(
+            " · gated arm: {} at once, {}",
+            gate.limit,
+            gate.order.words()
+        )
+    });
+    let cap = run.spec.max_prompt_tokens.map_or_else(String::new, |n| {
+        format!(" · prompts up to {} tokens", count(Some(n as f64)))
+    });
     let rounds = run.spec.rounds;
+    let prefix = prefix::setting(run);
     let _ = writeln!(
         out,
-        "{rounds} round{} · {cache} · contained by {} · {}",
+        "{rounds} round{} · {cache}{gate}{cap}{prefix} · contained by {} · {}",
         if rounds == 1 { "" } else { "s" },
         run.rig.sandbox,
         run.started_at,
@@ -115,10 +136,14 @@ fn new_table(head: &[&str], left: usize, words: &[usize]) -> Table {
 }
 
 fn summary_table(run: &Run) -> Table {
-    let head = [
+    let gated = run.spec.gate.is_some();
+    let mut head = vec![
         "session", "agent", "alone", "together", "slowdown", "result",
     ];
-    let mut table = new_table(&head, 2, &[5]);
+    if gated {
+        head.insert(5, "gated");
+    }
+    let mut table = new_table(&head, 2, &[head.len() - 1]);
     for spec in &run.spec.sessions {
         let slowdown = run
             .verdict
@@ -131,7 +156,7 @@ fn summary_table(run: &Run) -> Table {
             }))
         };
         let version = spec.agent.version.as_deref().unwrap_or("");
-        table.add_row([
+        let mut row = vec![
             spec.id.clone(),
             format!("{} {version}", spec.agent.name)
                 .trim_end()
@@ -140,20 +165,36 @@ fn summary_table(run: &Run) -> Table {
             wall(ArmKind::Together),
             slowdown,
             result(run, &spec.id),
-        ]);
+        ];
+        if gated {
+            row.insert(5, wall(ArmKind::Gated));
+        }
+        table.add_row(row);
     }
     table
 }
 
 /// How the sessions of one name went over all rounds, the invalid ones too.
 fn result(run: &Run, id: &str) -> String {
-    let all: Vec<_> = run
-        .rounds
+    let all: Vec<_> = named(run, id).collect();
+    let mark = if all.iter().any(|s| s.tried_to_leave) {
+        ", tried to leave the machine"
+    } else {
+        ""
+    };
+    format!("{}{mark}", how_it_went(&all))
+}
+
+/// The sessions of one name in every round and arm.
+fn named<'r>(run: &'r Run, id: &'r str) -> impl Iterator<Item = &'r Session> {
+    run.rounds
         .iter()
         .flat_map(|r| &r.arms)
         .flat_map(|a| &a.sessions)
-        .filter(|s| s.id == id)
-        .collect();
+        .filter(move |s| s.id == id)
+}
+
+fn how_it_went(all: &[&Session]) -> String {
     let done = all
         .iter()
         .filter(|s| s.failures.is_empty() && s.status.is_completed())
@@ -175,17 +216,18 @@ fn result(run: &Run, id: &str) -> String {
     }
 }
 
-/// A row for each session alone and together: its names, then what `cells` makes of it.
-fn both_arms<const N: usize>(
-    run: &Run,
-    table: &mut Table,
-    cells: impl Fn(&[&Session]) -> [String; N],
-) {
+/// A row for each session alone, together and, where that ran, gated: its names, then what `cells`
+/// makes of it.
+fn every_arm(run: &Run, table: &mut Table, cells: impl Fn(&[&Session]) -> Vec<String>) {
     for spec in &run.spec.sessions {
         for (kind, name, arm) in [
             (ArmKind::BackToBack, spec.id.as_str(), "alone"),
             (ArmKind::Together, "", "together"),
+            (ArmKind::Gated, "", "gated"),
         ] {
+            if kind == ArmKind::Gated && run.spec.gate.is_none() {
+                continue;
+            }
             let names = [name.to_owned(), arm.to_owned()];
             table.add_row(
                 names
@@ -197,19 +239,27 @@ fn both_arms<const N: usize>(
 }
 
 fn split_table(run: &Run) -> Table {
-    let head = [
+    let gated = run.spec.gate.is_some();
+    let mut head = vec![
         "session", "arm", "startup", "waiting", "decoding", "between", "back-off", "exit",
     ];
+    if gated {
+        head.insert(3, "gate");
+    }
     let mut table = new_table(&head, 2, &[]);
-    both_arms(run, &mut table, |items| {
-        [
+    every_arm(run, &mut table, |items| {
+        let mut cells = vec![
             seconds(part(items, |s| s.startup_s.0)),
-            seconds(part(items, |s| s.waiting_s.0 + s.gate_s.0)),
+            seconds(part(items, |s| s.waiting_s.0)),
             seconds(part(items, |s| s.decoding_s.0)),
             seconds(part(items, |s| s.between_s.0)),
             seconds(part(items, |s| s.backoff_s.0)),
             seconds(part(items, |s| s.exit_s.0)),
-        ]
+        ];
+        if gated {
+            cells.insert(1, seconds(part(items, |s| s.gate_s.0)));
+        }
+        cells
     });
     table
 }
@@ -227,13 +277,13 @@ fn work_table(run: &Run) -> Table {
         "memory",
     ];
     let mut table = new_table(&head, 2, &[]);
-    both_arms(run, &mut table, |items| {
+    every_arm(run, &mut table, |items| {
         let cached = middle(items, |s| {
             let (cached, input) = (s.cached_tokens? as f64, s.input_tokens? as f64);
             (input > 0.0).then_some(cached / input)
         });
         let memory = middle(items, |s| s.peak_rss_bytes.map(|b| b as f64 / 1048576.0));
-        [
+        vec![
             count(middle(items, |s| Some(s.requests as f64))),
             count(middle(items, |s| Some(s.side_requests as f64))),
             count(middle(items, |s| s.input_tokens.map(|n| n as f64))),
@@ -244,38 +294,6 @@ fn work_table(run: &Run) -> Table {
         ]
     });
     table
-}
-
-fn together_line(run: &Run, out: &mut String) {
-    let together = middle(&arms(run, ArmKind::Together), |a| a.makespan_s.map(|m| m.0));
-    let alone = middle(&arms(run, ArmKind::BackToBack), |a| {
-        a.sum_of_walls_s.map(|m| m.0)
-    });
-    let _ = write!(
-        out,
-        "Together {}, back to back {}",
-        seconds(together),
-        seconds(alone)
-    );
-    let Some(overall) = run.verdict.as_ref().map(|v| v.together_over_back_to_back) else {
-        let _ = writeln!(out, ".");
-        return;
-    };
-    let _ = match overall.value {
-        None => writeln!(out, ": not compared, no round is valid."),
-        Some(r) => {
-            let percent = ((r - 1.0) * 100.0).abs();
-            let words = match r {
-                _ if percent < 0.5 => "both take the same time".to_owned(),
-                r if r < 1.0 => format!("together finishes {percent:.0}% sooner"),
-                _ => format!("together finishes {percent:.0}% later"),
-            };
-            let interval = overall.ci95.map_or_else(String::new, |[low, high]| {
-                format!(" (ratio {r:.2}, 95% {low:.2}–{high:.2}, n={})", overall.n)
-            });
-            writeln!(out, ": {}{interval}.", Style::new().bold().apply_to(words))
-        }
-    };
 }
 
 fn verdicts(run: &Run, verdict: &Verdict, out: &mut String) {
@@ -353,122 +371,4 @@ fn ending(run: &Run, out: &mut String) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::judge::time_tests::{arm, session};
-    use crate::judge::{arm_figures, round_validity, verdict};
-    use crate::records::*;
-
-    fn run(simulated: bool, rounds: Vec<Round>) -> Run {
-        let spec = |id: &str| SessionSpec {
-            id: id.into(),
-            task: id.into(),
-            agent: AgentId {
-                name: "claude".into(),
-                version: Some("2.1.332".into()),
-            },
-        };
-        Run {
-            schema: RUN_SCHEMA.into(),
-            id: "x".into(),
-            command: "pair".into(),
-            command_line: Vec::new(),
-            started_at: "2026-11-29T19:08:58Z".into(),
-            state: RunState::Finished,
-            stopped_because: None,
-            rig: Rig {
-                version: "0".into(),
-                sandbox: "bubblewrap".into(),
-                cpu_s: None,
-            },
-            host: Host {
-                os: "Linux".into(),
-                arch: "x86_64".into(),
-                cores: Some(2),
-            },
-            server: Server {
-                name: "sim".into(),
-                url: "http://127.0.0.1:1".into(),
-                simulated,
-                speed: simulated.then_some(2.0),
-                version: None,
-                model: "m".into(),
-                models: None,
-                context_tokens: None,
-                context_source: ContextSource::Unknown,
-            },
-            spec: Spec {
-                sessions: vec![spec("fix-bug"), spec("add-flag")],
-                rounds: 1,
-                cache: CachePolicy::Cold,
-                time_limit_s: None,
-                thresholds: Thresholds {
-                    pass: 1.5,
-                    fail: 2.0,
-                },
-            },
-            rounds,
-            verdict: None,
-        }
-    }
-
-    fn judged(mut run: Run) -> String {
-        for round in &mut run.rounds {
-            for arm in &mut round.arms {
-                arm_figures(arm, Some(2));
-            }
-            (round.valid, round.invalid_reasons) = round_validity(&round.arms, 2);
-        }
-        run.verdict = Some(verdict(&run, run.state));
-        console::set_colors_enabled(false);
-        text(&run)
-    }
-
-    fn round(index: u32, together: [Session; 2], alone: [Session; 2]) -> Round {
-        Round {
-            index,
-            valid: true,
-            invalid_reasons: Vec::new(),
-            arms: vec![
-                arm(ArmKind::Together, together.into()),
-                arm(ArmKind::BackToBack, alone.into()),
-            ],
-        }
-    }
-
-    #[test]
-    fn a_pair_that_finished_later_together() {
-        let together = [
-            session("fix-bug", 0.0, 40.0),
-            session("add-flag", 0.1, 52.0),
-        ];
-        let alone = [
-            session("fix-bug", 60.0, 80.0),
-            session("add-flag", 82.0, 112.0),
-        ];
-        insta::assert_snapshot!(judged(run(true, vec![round(1, together, alone)])));
-    }
-
-    #[test]
-    fn a_pair_in_which_one_agent_made_no_request() {
-        let lost = |start: f64| {
-            let mut s = session("add-flag", start, start + 1.0);
-            s.status = Status::NoRequest;
-            s.detail = "the agent exited with code 0 without any request to the server".into();
-            s.failures = vec![s.detail.clone()];
-            s
-        };
-        let together = [session("fix-bug", 0.0, 40.0), lost(0.0)];
-        let alone = [session("fix-bug", 60.0, 80.0), lost(82.0)];
-        insta::assert_snapshot!(judged(run(false, vec![round(1, together, alone)])));
-    }
-
-    #[test]
-    fn a_run_that_measured_nothing_says_so() {
-        let mut empty = run(false, Vec::new());
-        empty.state = RunState::Failed;
-        empty.stopped_because = Some("the server is gone".into());
-        console::set_colors_enabled(false);
-        insta::assert_snapshot!(text(&empty));
-    }
-}
+mod tests;

@@ -1,5 +1,7 @@
 //! One arm: its sessions together or back to back, then verified.
 
+use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -12,9 +14,10 @@ use super::rounds::Context;
 use super::verifying::{Verify, complete};
 use crate::clock::Seconds;
 use crate::config::in_words;
+use crate::gateway::Gate;
 use crate::judge::arm_figures;
 use crate::plan::SessionPlan;
-use crate::records::{Arm, ArmKind, Session, Status, What};
+use crate::records::{Arm, ArmKind, RigLag, Session, Status, What};
 use crate::server::wait_idle;
 
 /// For requests that clients left behind.
@@ -27,10 +30,16 @@ type Ended = (Gone, Session);
 pub async fn run(context: &Context, round: u32, kind: ArmKind) -> anyhow::Result<Arm> {
     context.bus.fact(What::ArmStarted { round, arm: kind })?;
     let source_before = context.source_fingerprints()?;
+    context.lag.take();
     let (gone, idle_wait): (Vec<Ended>, _) = match kind {
-        ArmKind::Together => together(context, round).await?,
+        ArmKind::Together | ArmKind::Gated => together(context, round, kind).await?,
         ArmKind::BackToBack => back_to_back(context, round).await?,
     };
+    let lag = context.lag.take().map(|lag| RigLag {
+        p50: lag.p50_ms,
+        p99: lag.p99_ms,
+        max: lag.max_ms,
+    });
     let mut verified = Vec::with_capacity(gone.len());
     for (one, mut session) in gone {
         if let Some(words) = context.escaped(one.plan.index, &source_before)? {
@@ -58,6 +67,7 @@ pub async fn run(context: &Context, round: u32, kind: ArmKind) -> anyhow::Result
         start_skew_s: None,
         cached_share: None,
         cpu_share: None,
+        rig_lag_ms: lag,
         sessions: verified,
     };
     arm_figures(&mut arm, context.cores);
@@ -105,15 +115,20 @@ async fn verified_or_why_not(context: &Context, gone: &Gone, session: Session) -
     })
 }
 
-/// All sessions are prepared, then let go at once.
-async fn together(context: &Context, round: u32) -> anyhow::Result<(Vec<Ended>, Duration)> {
+/// All sessions are prepared, then let go at once. In the arm `gated` they share one gate.
+async fn together(
+    context: &Context,
+    round: u32,
+    kind: ArmKind,
+) -> anyhow::Result<(Vec<Ended>, Duration)> {
+    let gate = gate(context, kind);
     let mut ready: Vec<Ready> = Vec::with_capacity(context.plan.sessions.len());
     for plan in &context.plan.sessions {
-        ready.push(prepare(context, plan, round, ArmKind::Together).await?);
+        ready.push(prepare(context, plan, round, kind, gate.clone()).await?);
     }
     let idle_wait = idle(context).await?;
     for one in &ready {
-        tell_start(context, round, ArmKind::Together, &one.plan)?;
+        tell_start(context, round, kind, &one.plan)?;
     }
     let mut starting = JoinSet::new();
     for one in ready {
@@ -127,10 +142,16 @@ async fn together(context: &Context, round: u32) -> anyhow::Result<(Vec<Ended>, 
     let mut gone = Vec::new();
     while let Some(one) = following.join_next().await {
         let one = one.context("a session was lost")?;
-        gone.push(ended(context, round, ArmKind::Together, one)?);
+        gone.push(ended(context, round, kind, one)?);
     }
     gone.sort_by_key(|(one, _)| one.plan.index);
     Ok((gone, idle_wait))
+}
+
+/// The gate of an arm; a limit of 0 is never planned.
+fn gate(context: &Context, kind: ArmKind) -> Option<Arc<Gate>> {
+    let gate = context.plan.gate.filter(|_| kind == ArmKind::Gated)?;
+    Some(Gate::new(NonZeroU32::new(gate.limit)?, gate.order))
 }
 
 /// Each session is prepared, let go, and gone before the next one is.
@@ -141,7 +162,7 @@ async fn back_to_back(context: &Context, round: u32) -> anyhow::Result<(Vec<Ende
         if context.stop.is_set() {
             break;
         }
-        let ready = prepare(context, plan, round, ArmKind::BackToBack).await?;
+        let ready = prepare(context, plan, round, ArmKind::BackToBack, None).await?;
         idle_wait += idle(context).await?;
         tell_start(context, round, ArmKind::BackToBack, plan)?;
         let started: Started = start(ready).await;
@@ -177,6 +198,10 @@ fn tell_start(
 /// Records a session as soon as it is gone, so that a rig that is killed later has told of it.
 fn ended(context: &Context, round: u32, arm: ArmKind, gone: Gone) -> anyhow::Result<Ended> {
     let session = record(&gone, &gone.attempts, context.bus.origin());
+    if session.tried_to_leave {
+        let words = format!("{}: tried to leave the machine; refused", session.id);
+        context.bus.note(words);
+    }
     context
         .bus
         .requests(round, arm.slug(), &session.id, &gone.attempts)?;

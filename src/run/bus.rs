@@ -27,6 +27,15 @@ pub enum Live {
 /// A step of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
+    /// A request is held back by the gate.
+    Held {
+        /// Its number.
+        number: u32,
+        /// Its role.
+        role: Role,
+        /// When.
+        at: Stamp,
+    },
     /// A request went to the server.
     Asked {
         /// Its number.

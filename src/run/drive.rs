@@ -6,15 +6,18 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::bodies::{Found, SessionBodies};
 use super::bus::{Live, Step};
 use super::prepare::{Places, Ready};
 use super::stop::Stop;
 use crate::agent::{Ending, Meaning, Reader, Summary};
 use crate::clock::Stamp;
+use crate::egress::EgressGuard;
 use crate::gateway::GatewaySession;
 use crate::plan::SessionPlan;
 use crate::process::{Ended, ExitStatus, Line, Running, SpawnError, StopReason, TreeEnd};
-use crate::records::{Attempt, Exit};
+use crate::records::{Attempt, EgressFact, Exit, KeptBodies, PrefixSummary};
+use crate::threads;
 
 /// How often limits are looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -37,6 +40,10 @@ pub struct Gone {
     pub exit: Exit,
     pub process: Option<Ended>,
     pub attempts: Vec<Attempt>,
+    /// What it asked the egress guard for.
+    pub egress: Vec<EgressFact>,
+    pub prefix: Option<PrefixSummary>,
+    pub bodies: Option<KeptBodies>,
     pub transcript: Summary,
     pub stderr_tail: String,
 }
@@ -46,6 +53,8 @@ pub struct Started {
     plan: SessionPlan,
     places: Places,
     gateway: GatewaySession,
+    egress: EgressGuard,
+    bodies: SessionBodies,
     running: Result<Running, SpawnError>,
 }
 
@@ -55,12 +64,16 @@ pub async fn start(ready: Ready) -> Started {
         plan,
         places,
         gateway,
+        egress,
+        bodies,
         prepared,
     } = ready;
     Started {
         plan,
         places,
         gateway,
+        egress,
+        bodies,
         running: prepared.go().await,
     }
 }
@@ -71,11 +84,13 @@ pub async fn drive(started: Started, live: mpsc::UnboundedSender<Live>, mut stop
         plan,
         places,
         gateway,
+        egress,
+        bodies,
         running,
     } = started;
     let running = match running {
         Ok(running) => running,
-        Err(error) => return never_started(plan, places, gateway, &error).await,
+        Err(error) => return never_started(plan, places, gateway, bodies, &error).await,
     };
     let mut session = Following::new(&plan, &running, live);
     let (ending, wall_end) = session.follow(&running, &gateway, &mut stop).await;
@@ -92,7 +107,8 @@ pub async fn drive(started: Started, live: mpsc::UnboundedSender<Live>, mut stop
     while let Some(line) = stderr.try_next() {
         session.error_output(&line);
     }
-    let attempts = gateway.close().await;
+    let traffic = explained(gateway, bodies).await;
+    let egress = egress.close().await;
     let ending = match &process.tree {
         TreeEnd::Survivors(left) => Ending::RigFailed(format!(
             "{} of its processes could not be ended: {}",
@@ -122,7 +138,10 @@ pub async fn drive(started: Started, live: mpsc::UnboundedSender<Live>, mut stop
         ending,
         exit,
         process: Some(process),
-        attempts,
+        attempts: traffic.attempts,
+        prefix: traffic.prefix,
+        bodies: traffic.bodies,
+        egress,
         transcript,
         stderr_tail,
     }
@@ -132,8 +151,10 @@ async fn never_started(
     plan: SessionPlan,
     places: Places,
     gateway: GatewaySession,
+    bodies: SessionBodies,
     error: &SpawnError,
 ) -> Gone {
+    let traffic = explained(gateway, bodies).await;
     Gone {
         ending: Ending::RigFailed(format!("the agent did not start: {error}")),
         plan,
@@ -142,9 +163,37 @@ async fn never_started(
         ended: None,
         exit: Exit::NotStarted,
         process: None,
-        attempts: gateway.close().await,
+        attempts: traffic.attempts,
+        prefix: traffic.prefix,
+        bodies: traffic.bodies,
+        egress: Vec::new(),
         transcript: Summary::default(),
         stderr_tail: String::new(),
+    }
+}
+
+/// What a session asked the server.
+struct Traffic {
+    attempts: Vec<Attempt>,
+    prefix: Option<PrefixSummary>,
+    bodies: Option<KeptBodies>,
+}
+
+/// Closes the gateway, and explains what it saw by the bodies that came with it.
+async fn explained(gateway: GatewaySession, bodies: SessionBodies) -> Traffic {
+    let mut attempts = gateway.close().await;
+    let Some(Found { prompts, kept }) = bodies.finish().await else {
+        return Traffic {
+            attempts,
+            prefix: None,
+            bodies: None,
+        };
+    };
+    let prefix = threads::explain(&mut attempts, &prompts);
+    Traffic {
+        attempts,
+        prefix,
+        bodies: Some(kept),
     }
 }
 

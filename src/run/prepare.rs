@@ -2,16 +2,19 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use sha2::{Digest, Sha256};
 
+use super::bodies::SessionBodies;
 use super::bus::{Live, Step};
 use super::rounds::Context;
 use crate::agent::{HOME_FOLDERS, Values, launch};
 use crate::clock::Stamp;
-use crate::gateway::{GatewayEvent, GatewaySession, Limits, ListenConfig, Secret, Session};
+use crate::egress::{AllowList, EgressGuard, GuardConfig};
+use crate::gateway::{Gate, GatewayEvent, GatewaySession, Limits, ListenConfig, Secret, Session};
 use crate::plan::SessionPlan;
 use crate::process::{Output, Prepared, Spec};
 use crate::records::{ArmKind, CachePolicy};
@@ -34,6 +37,8 @@ pub struct Ready {
     pub plan: SessionPlan,
     pub places: Places,
     pub gateway: GatewaySession,
+    pub egress: EgressGuard,
+    pub bodies: SessionBodies,
     pub prepared: Prepared,
 }
 
@@ -43,6 +48,7 @@ pub async fn prepare(
     plan: &SessionPlan,
     round: u32,
     kind: ArmKind,
+    gate: Option<Arc<Gate>>,
 ) -> anyhow::Result<Ready> {
     let places = places(context, plan, round, kind)?;
     let base = context.bases[plan.index].clone();
@@ -53,7 +59,11 @@ pub async fn prepare(
         .with_context(|| format!("session {}: cannot copy its repository", plan.id))?;
 
     let token = token(&context.secret, &plan.id, round, kind);
-    let gateway = open_gateway(context, plan, round, kind, &token, &places).await?;
+    let key = context.server.key.as_ref().map(Secret::expose);
+    let secrets = key.into_iter().chain([token.as_str()]);
+    let bodies = context.bodies.session(&places.record, secrets);
+    let gateway = open_gateway(context, plan, (round, kind), gate, &token, bodies.clone()).await?;
+    let egress = open_guard(context, plan).await?;
     let record = &context.server.record;
     let values = Values {
         prompt: plan.task.prompt.clone(),
@@ -66,6 +76,7 @@ pub async fn prepare(
             .context_tokens
             .unwrap_or(plan.agent.profile.fallback_context),
         client_limit_ms: client_limit_ms(plan.time_limit),
+        proxy_url: egress.proxy_url(),
     };
     let agent = &plan.agent;
     let launch = launch(
@@ -109,6 +120,8 @@ pub async fn prepare(
         plan: plan.clone(),
         places,
         gateway,
+        egress,
+        bodies,
         prepared,
     })
 }
@@ -165,10 +178,10 @@ fn make_writable(folder: &Path) {
 async fn open_gateway(
     context: &Context,
     plan: &SessionPlan,
-    round: u32,
-    kind: ArmKind,
+    (round, kind): (u32, ArmKind),
+    gate: Option<Arc<Gate>>,
     token: &str,
-    places: &Places,
+    bodies: SessionBodies,
 ) -> anyhow::Result<GatewaySession> {
     let config = ListenConfig {
         label: plan.id.clone(),
@@ -176,25 +189,36 @@ async fn open_gateway(
         upstream: context.server.upstream.clone(),
         // No limit of the gateway's own: the session's covers a server that falls silent, and two
         // clocks on one limit would leave it to chance which of them tells the story.
-        limits: Limits::default(),
+        limits: Limits {
+            prompt_tokens: context.plan.max_prompt_tokens,
+            ..Limits::default()
+        },
         nonce: nonce(context, &plan.id, round, kind),
+        gate,
         origin: context.bus.origin().clone(),
     };
     let (live, id) = (context.bus.live(), plan.id.clone());
-    let bodies = context.bodies.as_ref().map(|b| b.session(&places.record));
     let observer = move |event: GatewayEvent| {
         let step = match event {
+            GatewayEvent::Held { number, role, at } => Step::Held { number, role, at },
             GatewayEvent::Started {
                 number,
+                dialect,
                 role,
                 body,
                 at,
                 ..
             } => {
-                if let Some(bodies) = &bodies {
-                    bodies.keep(number, body);
-                }
+                bodies.request(number, dialect, body);
                 Step::Asked { number, role, at }
+            }
+            GatewayEvent::Answer {
+                number,
+                bytes,
+                encoded,
+            } => {
+                bodies.answer(number, &bytes, encoded);
+                return;
             }
             GatewayEvent::FirstToken { number, at } => Step::Generating {
                 number,
@@ -210,11 +234,14 @@ async fn open_gateway(
                 events: content_events,
                 at,
             },
-            GatewayEvent::Finished(attempt) => Step::Answered {
-                number: attempt.number,
-                end: attempt.end,
-                at: Stamp::now(),
-            },
+            GatewayEvent::Finished(attempt) => {
+                bodies.answered(attempt.number);
+                Step::Answered {
+                    number: attempt.number,
+                    end: attempt.end,
+                    at: Stamp::now(),
+                }
+            }
         };
         let _ = live.send(Live::Session {
             id: id.clone(),
@@ -222,6 +249,17 @@ async fn open_gateway(
         });
     };
     Ok(Session::open(config, observer).await?)
+}
+
+/// The proxy that keeps a session on this machine.
+async fn open_guard(context: &Context, plan: &SessionPlan) -> anyhow::Result<EgressGuard> {
+    let allowed = plan.agent.profile.egress_allow.iter();
+    Ok(EgressGuard::open(GuardConfig {
+        label: plan.id.clone(),
+        allow: AllowList::of(allowed.chain(&context.plan.allow_egress)),
+        origin: context.bus.origin().clone(),
+    })
+    .await?)
 }
 
 /// The line that keeps one session's prompts out of every other's cache.

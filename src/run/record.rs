@@ -5,7 +5,7 @@ use crate::agent::{Evidence, judge};
 use crate::clock::{Origin, Seconds};
 use crate::judge::{amplification, models_asked, split, traffic, unknown_routes};
 use crate::process::TreeEnd;
-use crate::records::{Attempt, Session, TreeProof};
+use crate::records::{Attempt, EgressOutcome, Session, TreeProof};
 
 /// The record of a session whose process is gone and which is not verified yet.
 pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
@@ -40,6 +40,7 @@ pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
             .and_then(|(start, end)| split(start, end, attempts)),
         exit: gone.exit,
         requests: sum.requests,
+        sub_agent_requests: sum.sub_agent_requests,
         side_requests: sum.side_requests,
         probe_requests: sum.probe_requests,
         refusals: sum.refusals,
@@ -50,6 +51,7 @@ pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
         unknown_routes: unknown_routes(attempts),
         models_asked: models_asked(attempts),
         rejected_requests: sum.rejected,
+        long_prompts: sum.long_prompts,
         unmarked_requests: sum.unmarked,
         first_cached_tokens: sum.first_cached_tokens,
         turns: gone.transcript.turns,
@@ -57,6 +59,8 @@ pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
         input_tokens: sum.input_tokens,
         cached_tokens: sum.cached_tokens,
         output_tokens: sum.output_tokens,
+        prefix: gone.prefix.clone(),
+        bodies: gone.bodies,
         cpu_s: usage.and_then(|u| u.cpu).map(Seconds::from),
         peak_rss_bytes: usage.and_then(|u| u.peak_rss_bytes),
         leftovers: gone
@@ -65,6 +69,11 @@ pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
             .flat_map(|p| &p.leftovers)
             .map(|l| l.command.clone())
             .collect(),
+        tried_to_leave: gone
+            .egress
+            .iter()
+            .any(|fact| fact.outcome == EgressOutcome::Refused),
+        egress: gone.egress.clone(),
         tree_end: gone.process.as_ref().map(|p| match p.tree {
             TreeEnd::Gone => TreeProof::Gone,
             TreeEnd::GoneAsFarAsSeen => TreeProof::GoneAsFarAsSeen,

@@ -12,6 +12,7 @@ use super::stop::Stop;
 use crate::agent::Places;
 use crate::clock::Seconds;
 use crate::config::in_words;
+use crate::gateway::LagMeter;
 use crate::judge::{round_validity, verdict};
 use crate::plan::{Plan, arm_order};
 use crate::process::Sandbox;
@@ -46,12 +47,14 @@ pub struct Context {
     pub bus: Bus,
     /// The wish to stop.
     pub stop: Stop,
-    /// Keeps the bodies of requests, when they are kept.
-    pub bodies: Option<Bodies>,
+    /// Reads and keeps the bodies of requests and answers.
+    pub bodies: Bodies,
     /// Whether workspaces are kept.
     pub keep: bool,
     /// Processors.
     pub cores: Option<u32>,
+    /// Measures how late the rig's own event loop is.
+    pub lag: LagMeter,
 }
 
 /// How a run ended.
@@ -120,7 +123,8 @@ async fn rounds(context: &Context) -> anyhow::Result<()> {
     }
     for round in 1..=context.plan.rounds {
         let mut arms = Vec::new();
-        for kind in arm_order(round) {
+        let kinds = arm_order(round, context.plan.gate.is_some());
+        for &kind in &kinds {
             if context.stop.is_set() {
                 return Ok(());
             }
@@ -130,7 +134,7 @@ async fn rounds(context: &Context) -> anyhow::Result<()> {
         if context.stop.is_set() {
             return Ok(());
         }
-        let (valid, invalid_reasons) = round_validity(&arms, context.plan.sessions.len());
+        let (valid, invalid_reasons) = round_validity(&arms, context.plan.sessions.len(), &kinds);
         context.bus.fact(What::RoundFinished {
             round,
             valid,

@@ -124,9 +124,14 @@ pub async fn ask(
         url: url.to_owned(),
         limit,
     };
-    tokio::time::timeout(limit, exchange(url, &host, port, request))
+    let mut answer = tokio::time::timeout(limit, exchange(url, &host, port, request))
         .await
-        .map_err(|_| silent())?
+        .map_err(|_| silent())??;
+    if let Some(key) = key {
+        // Its words are shown and stored.
+        answer.body = key.masked_in(answer.body);
+    }
+    Ok(answer)
 }
 
 async fn exchange(

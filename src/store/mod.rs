@@ -3,8 +3,12 @@
 //! Nothing here judges or measures. Files that are rewritten are written beside and renamed, so
 //! that a reader never sees half of one.
 
+mod bodies;
 mod read;
 mod write;
 
+pub use bodies::{
+    BODIES_FILE, BodiesError, BodiesFile, BodyKind, BodyLine, Omitted, Redactor, read_bodies,
+};
 pub use read::{ReadError, read_run};
 pub use write::{Store, StoreError, write_atomically};

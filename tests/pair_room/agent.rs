@@ -69,9 +69,49 @@ impl Agent {
                 let mut stream = begin(rest, "").unwrap();
                 stream.read_to_end(&mut Vec::new()).unwrap();
             }
+            // What is said from now on begins with these words, before all that was said.
+            "begin" => {
+                let words = format!("{rest} {}", SENTENCE.repeat(40));
+                self.messages[0]["content"] = words.into();
+            }
+            // Lets its token slip, as an agent does that prints its environment.
+            "tell-token" => {
+                let token = std::env::var("FLASHRIG_TOKEN").unwrap();
+                let words = format!("my token is {token}");
+                self.messages
+                    .push(json!({"role": "user", "content": words}));
+            }
             // A request beside the thread.
             "side" => {
                 self.request(false).unwrap();
+            }
+            // Posts the prompt through the proxy of the environment, as libraries do: METHOD and
+            // address. Tells the answer's status and how long it took.
+            "leave" => {
+                let (method, target) = rest.split_once(' ').unwrap();
+                let variable = if method == "CONNECT" {
+                    "HTTPS_PROXY"
+                } else {
+                    "HTTP_PROXY"
+                };
+                let proxy = std::env::var(variable).unwrap();
+                let begun = std::time::Instant::now();
+                let answer = through(&proxy, method, target, &self.messages.len().to_string());
+                let took = begun.elapsed().as_secs_f64() * 1e3;
+                let status = answer.split("\r\n").next().unwrap();
+                say(format!("{method} {target}: {status} after {took:.1} ms").as_bytes());
+            }
+            // A main request whose answer, whole as it came, goes wherever an agent may put it.
+            "ask-and-tell" => {
+                let body = json!({"model": "m", "messages": self.messages, "tools": [{}]});
+                let answer = post(&body.to_string()).unwrap();
+                say(answer.as_bytes());
+                eprintln!("{answer}");
+                std::fs::write("told.txt", &answer).unwrap();
+                let event = json!({"type": "error", "message": answer});
+                say(event.to_string().as_bytes());
+                self.messages
+                    .push(json!({"role": "user", "content": answer}));
             }
             "stdin" => {
                 std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
@@ -180,6 +220,19 @@ fn post(body: &str) -> std::io::Result<String> {
         ended?;
     }
     Ok(answer)
+}
+
+fn through(proxy: &str, method: &str, target: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(proxy.strip_prefix("http://").unwrap()).unwrap();
+    write!(
+        stream,
+        "{method} {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
 }
 
 /// The text of an event stream, its tool calls left out.

@@ -15,6 +15,13 @@ pub enum Answer {
     GoodAfter(Duration),
     /// With status 529 at once.
     Overloaded,
+    /// With status 529 at once when another generation request is in it, else whole after a while.
+    OverloadedBeside,
+    /// With status 500 to all when another generation request is in it, else whole after a while:
+    /// slots that share one budget of memory.
+    FailedBeside,
+    /// With status 500 and words.
+    Failed,
     /// With 400 and words.
     Refused,
     /// A stream that closes in its middle.
@@ -34,6 +41,10 @@ pub struct Faulty {
 #[derive(Default)]
 struct Counts {
     generations: AtomicUsize,
+    /// Generation requests that are in it.
+    inside: AtomicUsize,
+    /// How often two of them met.
+    met: AtomicUsize,
     metrics: AtomicUsize,
     busy: AtomicBool,
 }
@@ -74,6 +85,32 @@ impl Faulty {
     }
 }
 
+/// How long a request stays in a server that minds others.
+const STAY: Duration = Duration::from_secs(1);
+
+impl Counts {
+    /// Stays for a while; the answer is whole only when no other request made it otherwise.
+    fn unless_beside(&self, answer: Answer) -> Answer {
+        let met = self.met.load(Ordering::SeqCst);
+        let others = self.inside.fetch_add(1, Ordering::SeqCst);
+        if others > 0 {
+            self.met.fetch_add(1, Ordering::SeqCst);
+        }
+        let refused = answer == Answer::OverloadedBeside && others > 0;
+        if !refused {
+            std::thread::sleep(STAY);
+        }
+        let failed = answer == Answer::FailedBeside && self.met.load(Ordering::SeqCst) > met;
+        // Out of it before the answer goes out: the next one may come at once.
+        self.inside.fetch_sub(1, Ordering::SeqCst);
+        match (refused, failed) {
+            (true, _) => Answer::Overloaded,
+            (_, true) => Answer::Failed,
+            _ => Answer::Good,
+        }
+    }
+}
+
 fn serve(
     mut stream: TcpStream,
     counts: &Counts,
@@ -98,7 +135,13 @@ fn serve(
         }
         ["POST", "/v1/chat/completions"] => {
             let number = counts.generations.fetch_add(1, Ordering::SeqCst) + 1;
-            generate(&mut stream, answer(number))
+            let answer = match answer(number) {
+                beside @ (Answer::OverloadedBeside | Answer::FailedBeside) => {
+                    counts.unless_beside(beside)
+                }
+                other => other,
+            };
+            generate(&mut stream, answer)
         }
         _ => whole(&mut stream, "404 Not Found", "{}"),
     }
@@ -141,6 +184,13 @@ fn generate(stream: &mut TcpStream, answer: Answer) -> std::io::Result<()> {
                 r#"{"error":{"type":"overloaded_error","message":"come back later"}}"#,
             );
         }
+        Answer::Failed => {
+            return whole(
+                stream,
+                "500 Internal Server Error",
+                r#"{"error":{"type":"server_error","message":"context does not fit"}}"#,
+            );
+        }
         Answer::Refused => {
             return whole(
                 stream,
@@ -149,7 +199,7 @@ fn generate(stream: &mut TcpStream, answer: Answer) -> std::io::Result<()> {
             );
         }
         Answer::GoodAfter(wait) => std::thread::sleep(wait),
-        Answer::Good | Answer::Truncated | Answer::ErrorEvent | Answer::Silent => {}
+        _ => {}
     }
     write!(
         stream,

@@ -9,7 +9,10 @@
 
 mod agent;
 mod bad_input;
+mod bodies;
+mod egress;
 mod faulty;
+mod gated;
 mod hangs;
 mod interrupted;
 mod leftovers;
@@ -18,6 +21,7 @@ mod machine;
 mod no_request;
 mod record;
 mod rounds;
+mod secrets;
 mod server_faults;
 mod stage;
 mod workspaces;

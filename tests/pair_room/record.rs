@@ -20,7 +20,7 @@ const RUN_NAMES: [&str; 12] = [
     "/verdict/worst_slowdown/ci95",
     "/verdict/together_over_back_to_back/n",
 ];
-const SESSION_NAMES: [&str; 27] = [
+const SESSION_NAMES: [&str; 29] = [
     "/id",
     "/task",
     "/agent/name",
@@ -41,6 +41,8 @@ const SESSION_NAMES: [&str; 27] = [
     "/output_tokens",
     "/cpu_s",
     "/peak_rss_bytes",
+    "/egress",
+    "/tried_to_leave",
     "/checks/0/name",
     "/checks/0/outcome",
     "/checks/0/duration_s",

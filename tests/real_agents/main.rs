@@ -4,11 +4,22 @@
 //! Needs npm and its registry for the first run, cargo for the tasks. Not skipped without them:
 //! a flashrig that cannot run real agents is of no use.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail like tests"
+)]
 
+#[path = "../support/http.rs"]
+mod http;
 #[path = "../support/machine.rs"]
 mod machine;
 mod operator;
+#[path = "../support/prometheus.rs"]
+mod prometheus;
+#[path = "../support/serving.rs"]
+mod serving;
+mod standing;
 
 use std::sync::{Mutex, PoisonError};
 
@@ -37,6 +48,10 @@ fn pair(fix_bug: &str, add_flag: &str) -> Vec<Value> {
     let arms = record["rounds"][0]["arms"].as_array().unwrap();
     assert_eq!(arms[0]["max_overlap"], 2);
     assert_eq!(arms[1]["max_overlap"], 1);
+    for arm in arms {
+        let lag = |part: &str| arm["rig_lag_ms"][part].as_f64().unwrap();
+        assert!(0.0 < lag("p50") && lag("p50") <= lag("p99") && lag("p99") <= lag("max"));
+    }
     let sessions: Vec<Value> = arms
         .iter()
         .flat_map(|arm| arm["sessions"].as_array().unwrap().clone())
@@ -75,12 +90,20 @@ fn assert_done(session: &Value) {
     }
     assert!(session["cpu_s"].as_f64().unwrap() > 0.0);
     assert_eq!(session["refusals"], 0);
+    // The shipped profiles switch off what phones home, and the gateway is reached directly.
+    // OpenCode's search fetches ripgrep where there is none, which is refused.
+    for fact in session["egress"].as_array().unwrap() {
+        assert_eq!(fact["host"], "github.com", "{session:#}");
+        assert_eq!(fact["outcome"], "refused", "{session:#}");
+        assert_eq!(session["agent"]["name"], "opencode", "{session:#}");
+    }
 }
 
 #[test]
 fn a_pair_of_claude_code_is_verified_and_makes_no_request_beside_its_thread() {
     for session in pair("claude", "claude") {
         assert_eq!(session["agent"]["name"], "claude");
+        assert_eq!(session["prefix"]["changed"], 0, "{session:#}");
         assert_eq!(session["side_requests"], 0, "{session:#}");
     }
 }
@@ -89,6 +112,7 @@ fn a_pair_of_claude_code_is_verified_and_makes_no_request_beside_its_thread() {
 fn a_pair_of_opencode_is_verified_and_its_title_request_is_a_side_request() {
     for session in pair("opencode", "opencode") {
         assert_eq!(session["agent"]["name"], "opencode");
+        assert_eq!(session["prefix"]["changed"], 0, "{session:#}");
         assert_eq!(session["side_requests"], 1, "{session:#}");
     }
 }
@@ -101,4 +125,10 @@ fn a_pair_of_different_agents_is_verified_and_each_is_named() {
         .map(|s| s["agent"]["name"].as_str().unwrap())
         .collect();
     assert_eq!(agents, ["claude", "opencode", "claude", "opencode"]);
+}
+
+#[test]
+fn a_standing_gateway_serves_claude_code_and_opencode_at_the_same_time() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    standing::both_at_once();
 }

@@ -28,7 +28,7 @@ const VARIABLES: [&str; 9] = [
 
 /// The cache that agents are installed into: the one of whoever runs the tests, so that hundreds
 /// of megabytes are fetched once and not for every run.
-fn cache() -> PathBuf {
+pub fn cache() -> PathBuf {
     let environment: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
     flashrig::agent::cache_folder(&environment)
 }
@@ -129,13 +129,17 @@ impl Operator {
                 .join("prompt.md");
             let prompt = fs::read_to_string(prompt).unwrap();
             let folder = session["folder"].as_str().unwrap();
-            let bodies = files_in(&runs[0].join("sessions").join(folder).join("bodies"));
+            let bodies = requests_of(&runs[0], folder);
             let requests = session["requests"].as_u64().unwrap();
-            assert!(bodies.len() as u64 >= requests, "{folder}: {bodies:?}");
+            assert!(
+                bodies.len() as u64 >= requests,
+                "{folder}: {}",
+                bodies.len()
+            );
             let with_prompt = bodies
                 .iter()
-                .filter(|file| {
-                    let body: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+                .filter(|body| {
+                    let body: Value = serde_json::from_slice(body).unwrap();
                     holds(&body, prompt.trim())
                 })
                 .count();
@@ -145,18 +149,51 @@ impl Operator {
 
     /// In no file of the run, request bodies and transcripts included.
     pub fn assert_no_sentinel_is_found(&self) {
+        let runs = files_in(&self.results());
+        let bodies: Vec<Vec<u8>> = files_in(&runs[0].join("sessions"))
+            .iter()
+            .flat_map(|folder| bodies_of(&runs[0], &folder.file_name().unwrap().to_string_lossy()))
+            .map(|(_, body)| body)
+            .collect();
         // The search itself finds what is there.
-        let tool = files_with(&self.results(), "cargo test");
-        assert!(
-            tool.iter()
-                .any(|f| f.to_string_lossy().contains("/bodies/"))
-        );
+        assert!(bodies.iter().any(|body| has(body, "cargo test")));
+        assert!(!bodies.iter().any(|body| has(body, SENTINEL)));
         assert_eq!(files_with(&self.results(), SENTINEL), Vec::<PathBuf>::new());
     }
 }
 
+/// The bodies of a session's requests.
+fn requests_of(run: &Path, session: &str) -> Vec<Vec<u8>> {
+    let bodies = bodies_of(run, session);
+    let requests = bodies.into_iter().filter(|(kind, _)| kind == "request");
+    requests.map(|(_, body)| body).collect()
+}
+
+/// All bodies of a session, each with its kind, as `flashrig bodies` lists and prints them.
+fn bodies_of(run: &Path, session: &str) -> Vec<(String, Vec<u8>)> {
+    let bodies = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_flashrig"))
+            .arg("bodies")
+            .args([run.as_os_str(), session.as_ref()])
+            .args(args)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        output.stdout
+    };
+    let list: Vec<Value> = serde_json::from_slice(&bodies(&["--json"])).unwrap();
+    list.iter()
+        .map(|line| {
+            let (number, kind) = (line["number"].to_string(), line["kind"].as_str().unwrap());
+            let mut args = vec![number.as_str()];
+            args.extend((kind == "response").then_some("--response"));
+            (kind.to_owned(), bodies(&args))
+        })
+        .collect()
+}
+
 /// Toolchains of whoever runs the tests; their HOME is another one now.
-fn rustup_home() -> Option<PathBuf> {
+pub fn rustup_home() -> Option<PathBuf> {
     if let Some(folder) = std::env::var_os("RUSTUP_HOME") {
         return Some(folder.into());
     }
@@ -186,13 +223,13 @@ fn files_with(folder: &Path, text: &str) -> Vec<PathBuf> {
     for path in files_in(folder) {
         if path.is_dir() {
             found.extend(files_with(&path, text));
-        } else if fs::read(&path)
-            .unwrap()
-            .windows(text.len())
-            .any(|w| w == text.as_bytes())
-        {
+        } else if has(&fs::read(&path).unwrap(), text) {
             found.push(path);
         }
     }
     found
+}
+
+fn has(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|w| w == text.as_bytes())
 }

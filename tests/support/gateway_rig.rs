@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use flashrig::clock::{Origin, Seconds, Stamp};
 use flashrig::gateway::{
-    Activity, GatewayEvent, GatewaySession, KeyStyle, Limits, ListenConfig, Secret, Session,
+    Activity, Gate, GatewayEvent, GatewaySession, KeyStyle, Limits, ListenConfig, Secret, Session,
     Upstream as Target,
 };
 use flashrig::records::Attempt;
@@ -27,6 +27,7 @@ pub struct Rig {
 pub struct Setup {
     pub limits: Limits,
     pub nonce: Option<String>,
+    pub gate: Option<Arc<Gate>>,
     /// In place of the scripted server's.
     pub url: Option<String>,
     /// Where the gateway runs, in place of the test's own runtime.
@@ -51,12 +52,18 @@ impl Rig {
             upstream,
             limits: setup.limits,
             nonce: setup.nonce,
+            gate: setup.gate,
             origin: origin.clone(),
         };
         let runtime = setup
             .runtime
             .unwrap_or_else(tokio::runtime::Handle::current);
-        let opening = Session::open(config, move |event| heard.lock().unwrap().push(event));
+        // Answers' bytes are for who keeps bodies; here they would hide what the gateway itself holds.
+        let opening = Session::open(config, move |event| {
+            if !matches!(event, GatewayEvent::Answer { .. }) {
+                heard.lock().unwrap().push(event);
+            }
+        });
         let session = runtime.spawn(opening).await.unwrap().unwrap();
         Self {
             server,

@@ -14,6 +14,7 @@ use crate::cli::exit::{Exit, Failure, OrFail};
 use crate::cli::setting::{Setting, sandbox};
 use crate::cli::{progress, signals};
 use crate::clock::{Origin, Seconds};
+use crate::gateway::LagMeter;
 use crate::judge::answer;
 use crate::plan::Plan;
 use crate::records::{RUN_SCHEMA, Rig, Run, RunState, Spec};
@@ -59,14 +60,16 @@ pub async fn pair(args: PairArgs, console: Console) -> Result<Exit, Failure> {
         prepared = prepare(&args, &wanted, &target, &setting, live, stop.clone()) => prepared,
     };
     let result = match prepared {
-        Ok((mut context, record)) => {
+        Ok((context, record)) => {
             let done = execute(&context, record).await.or_rig();
-            let results = context.results.clone();
-            if let Some(Err(error)) = context.bodies.take().map(Bodies::close) {
+            let Context {
+                results, bodies, ..
+            } = context;
+            if let Err(error) = bodies.close() {
                 console.error(&error);
             }
-            // Ends what is told, and with it the live lines; removes the workspaces.
-            drop(context);
+            // Here the rest of the context goes: it ends what is told, and with it the live
+            // lines, and removes the workspaces.
             done.map(|done| (done, results))
         }
         Err(failure) => Err(failure),
@@ -142,6 +145,9 @@ async fn prepare(
             cache: plan.cache,
             time_limit_s: args.time_limit.map(Seconds::from),
             thresholds: plan.thresholds,
+            gate: plan.gate,
+            max_prompt_tokens: plan.max_prompt_tokens,
+            stable_prefix: wanted.stable_prefix.clone(),
         },
         rounds: Vec::new(),
         verdict: None,
@@ -158,9 +164,10 @@ async fn prepare(
         secret: secret().or_rig()?,
         bus: Bus::new(origin, store, live),
         stop,
-        bodies: (!args.no_bodies).then(Bodies::start),
+        bodies: Bodies::start(!args.no_bodies),
         keep: args.keep,
         cores,
+        lag: LagMeter::start(|_| ()).or_rig()?,
     };
     Ok((context, record))
 }

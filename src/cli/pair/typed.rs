@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::agent::{self, CommandLine, Profile};
-use crate::cli::args::{Cache, PairArgs};
+use crate::cli::args::{Cache, GateOrderArg, PairArgs};
 use crate::cli::exit::{Failure, OrFail, usage};
 use crate::plan::{Agent, Plan};
-use crate::records::{CachePolicy, Thresholds};
+use crate::records::{CachePolicy, GateSpec, Thresholds};
 use crate::task::{self, Task};
 
 /// What was typed, read and validated: tasks and the profiles of their agents.
@@ -23,6 +23,10 @@ pub struct Typed {
     pub command: Option<CommandLine>,
     /// Slowdown thresholds.
     pub thresholds: Thresholds,
+    /// The gate of the third arm.
+    pub gate: Option<GateSpec>,
+    /// What `--stable-prefix` sets, by agent; `None` without it.
+    pub stable_prefix: Option<BTreeMap<String, Vec<String>>>,
 }
 
 impl Typed {
@@ -75,11 +79,36 @@ impl Typed {
         Ok(Self {
             tasks,
             agents,
-            profiles,
             command,
             thresholds: Thresholds { pass, fail },
+            gate: gate(args)?,
+            stable_prefix: stable_prefix(args, &mut profiles)?,
+            profiles,
         })
     }
+}
+
+/// What `--stable-prefix` sets, which is then in the profiles.
+fn stable_prefix(
+    args: &PairArgs,
+    profiles: &mut BTreeMap<String, Profile>,
+) -> Result<Option<BTreeMap<String, Vec<String>>>, Failure> {
+    if !args.stable_prefix {
+        return Ok(None);
+    }
+    let set: BTreeMap<String, Vec<String>> = profiles
+        .iter_mut()
+        .map(|(name, profile)| (name.clone(), profile.keep_prefix_stable()))
+        .collect();
+    if set.values().all(Vec::is_empty) {
+        let names: Vec<&str> = set.keys().map(String::as_str).collect();
+        return Err(usage(format!(
+            "--stable-prefix has nothing to set: no profile of {} has stable_prefix.env; add it to \
+             harness/agents/NAME.toml, or leave the option out",
+            names.join(", ")
+        )));
+    }
+    Ok(Some(set))
 }
 
 /// The experiment that was asked for.
@@ -95,7 +124,7 @@ pub fn plan(
         .zip(&wanted.agents)
         .map(|(task, agent)| (task.clone(), agents[agent].clone()))
         .collect();
-    Plan::new(
+    let plan = Plan::new(
         sessions,
         args.rounds.unwrap_or(if simulated { 1 } else { 3 }),
         match args.cache {
@@ -105,5 +134,23 @@ pub fn plan(
         },
         wanted.thresholds,
         args.time_limit,
-    )
+    );
+    Plan {
+        gate: wanted.gate,
+        max_prompt_tokens: args.max_prompt,
+        allow_egress: args.allow_egress.clone(),
+        ..plan
+    }
+}
+
+/// `--gated` alone lets in one request at a time; `--gate N` says how many, and needs no `--gated`.
+fn gate(args: &PairArgs) -> Result<Option<GateSpec>, Failure> {
+    let order = args.gate_order.map(GateOrderArg::order).unwrap_or_default();
+    match (args.gate.or(args.gated.then_some(1)), args.gate_order) {
+        (Some(limit), _) => Ok(Some(GateSpec { limit, order })),
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(usage(
+            "--gate-order orders a gate that is not there; add --gated, or --gate N",
+        )),
+    }
 }

@@ -1,0 +1,268 @@
+//! `flashrig gateway`: the standing gateway for people's everyday agents.
+
+use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tokio::sync::mpsc;
+use tokio::time::interval;
+
+use super::args::{GateOrderArg, GatewayArgs};
+use super::console::Console;
+use super::exit::{Exit, Failure, OrFail, usage};
+use super::signals;
+use crate::clock::Origin;
+use crate::gateway::{
+    ClientName, Gate, KeyStyle, LagMeter, Limits, Secret, Standing, StandingConfig, Upstream,
+};
+use crate::run::Stop;
+use crate::standing::{Board, Heard, Log, METRICS_PATH, finished_line, table};
+
+/// How often the table is brought up to date.
+const REFRESH: Duration = Duration::from_millis(500);
+
+/// Runs the command.
+pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failure> {
+    let tokens = tokens(&args.clients)?;
+    check_reach(args.listen, &tokens)?;
+    let upstream = Upstream::new(&args.upstream, key(&args)?, KeyStyle::ByDialect).or_usage()?;
+    let origin = Origin::now();
+    let log = match &args.log {
+        Some(path) => Some(Log::open(path, origin.clone()).or_rig()?),
+        None => None,
+    };
+    let (board, heard) = Board::new(log);
+    let config = StandingConfig {
+        listen: args.listen,
+        tokens,
+        upstream,
+        limits: Limits {
+            prompt_tokens: args.max_prompt,
+            ..Limits::default()
+        },
+        gate: args.max_in_flight.and_then(NonZeroU32::new).map(|limit| {
+            let order = args.order.map(GateOrderArg::order).unwrap_or_default();
+            Gate::new(limit, order)
+        }),
+        origin,
+    };
+    let mut standing = Standing::open(config, board.clone())
+        .await
+        .with_context(|| {
+            format!(
+                "cannot listen on {}; is something else there? choose another address with --listen",
+                args.listen
+            )
+        })
+        .or_rig()?;
+    // Weak, so that the board, and with it the log, is closed when this function ends.
+    let lagging = Arc::downgrade(&board);
+    let _lag = LagMeter::start(move |seconds| {
+        if let Some(board) = lagging.upgrade() {
+            board.lag(seconds);
+        }
+    })
+    .or_rig()?;
+    let address = standing.addr();
+    console.result(&format!(
+        "gateway on http://{address}, to {}; metrics on http://{address}{METRICS_PATH}; Ctrl-C drains \
+         and ends it",
+        args.upstream
+    ));
+
+    let (stopper, mut stop) = Stop::new();
+    let (say, said) = mpsc::unbounded_channel();
+    let limit = args.drain;
+    let saying = say.clone();
+    let tell = move |_: &str| {
+        let _ = saying.send(format!(
+            "stopping: no new requests; those in flight have {} s to end (again to stop at once)",
+            limit.as_secs_f64()
+        ));
+    };
+    let watching = tokio::spawn(signals::watch(tell, stopper));
+    let showing = tokio::spawn(show(console, Arc::clone(&board), heard, said));
+    stop.wait().await;
+    if tokio::time::timeout(limit, standing.drain()).await.is_err() {
+        let left: u32 = board.snapshot().clients.iter().map(|c| c.in_flight).sum();
+        let _ = say.send(format!(
+            "{left} requests did not end in time and are cut off"
+        ));
+    }
+    standing.close().await;
+    watching.abort();
+    // The last one who can say anything: `tell` went with the task above.
+    let _ = watching.await;
+    drop(say);
+    let _ = showing.await;
+    Ok(Exit::Yes)
+}
+
+/// Reads `NAME=TOKEN`. What is not one is not repeated: it may hold a token.
+fn tokens(typed: &[String]) -> Result<Vec<(ClientName, Secret)>, Failure> {
+    let mut tokens: Vec<(ClientName, Secret)> = Vec::with_capacity(typed.len());
+    for (index, one) in typed.iter().enumerate() {
+        let (name, token) = one
+            .split_once('=')
+            .ok_or_else(|| usage(format!("--client number {} is not NAME=TOKEN", index + 1)))?;
+        let name = ClientName::new(name).or_usage()?;
+        let words = name.as_str();
+        if token.is_empty() {
+            return Err(usage(format!(
+                "--client {words}: the token is empty; give it one that cannot be guessed"
+            )));
+        }
+        if !token.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err(usage(format!(
+                "--client {words}: the token holds characters that an HTTP header cannot carry; use \
+                 letters, digits and punctuation"
+            )));
+        }
+        for (other, secret) in &tokens {
+            if *other == name {
+                return Err(usage(format!(
+                    "--client {words} is given twice; leave one out"
+                )));
+            }
+            if secret.expose() == token {
+                return Err(usage(format!(
+                    "--client {words} and --client {} have the same token, so they could not be told \
+                     apart; give each its own",
+                    other.as_str()
+                )));
+            }
+        }
+        tokens.push((name, Secret::new(token)));
+    }
+    Ok(tokens)
+}
+
+/// Whoever reaches the gateway uses the server, with the server's key: beyond this machine only
+/// those with a token may.
+fn check_reach(listen: SocketAddr, tokens: &[(ClientName, Secret)]) -> Result<(), Failure> {
+    if listen.ip().is_loopback() || !tokens.is_empty() {
+        return Ok(());
+    }
+    Err(usage(format!(
+        "--listen {listen} can be reached from other machines, and nobody has a token; give each client \
+         one with --client NAME=TOKEN, or listen on 127.0.0.1"
+    )))
+}
+
+fn key(args: &GatewayArgs) -> Result<Option<Secret>, Failure> {
+    let Some(name) = &args.key_env else {
+        return Ok(None);
+    };
+    match std::env::var(name) {
+        Ok(key) if !key.is_empty() => Ok(Some(Secret::new(key))),
+        _ => Err(Failure {
+            exit: Exit::Rig,
+            error: anyhow!("the environment variable {name} for the server's key is not set"),
+        }),
+    }
+}
+
+/// Shows what goes on until nobody says anything any more.
+async fn show(
+    console: Console,
+    board: Arc<Board>,
+    mut heard: mpsc::Receiver<Heard>,
+    mut said: mpsc::UnboundedReceiver<String>,
+) {
+    let live = console.shows_progress() && std::io::stderr().is_terminal();
+    let lines = MultiProgress::with_draw_target(if live {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    });
+    let mut shown: Vec<ProgressBar> = Vec::new();
+    let mut refresh = interval(REFRESH);
+    loop {
+        tokio::select! {
+            biased;
+            Some(heard) = heard.recv() => {
+                // On a terminal the table says it.
+                if !live && let Some(line) = finished_line(&heard) {
+                    console.note(&line);
+                }
+            }
+            words = said.recv() => match words {
+                None => break,
+                Some(words) if live => drop(lines.println(words)),
+                Some(words) => console.note(&words),
+            },
+            _ = refresh.tick(), if live => draw(&lines, &mut shown, &board),
+        }
+    }
+    if live {
+        draw(&lines, &mut shown, &board);
+        for line in shown {
+            line.abandon();
+        }
+    }
+}
+
+fn draw(lines: &MultiProgress, shown: &mut Vec<ProgressBar>, board: &Board) {
+    // Room for the terminal's own `^C`, which would otherwise wrap and shift the lines.
+    let width = usize::from(console::Term::stderr().size().1).saturating_sub(3);
+    for (index, text) in table(&board.snapshot()).iter().enumerate() {
+        if index == shown.len() {
+            let style = ProgressStyle::with_template("{msg}")
+                .unwrap_or_else(|_| ProgressStyle::default_spinner());
+            shown.push(lines.add(ProgressBar::new_spinner().with_style(style)));
+        }
+        if let Some(line) = shown.get(index) {
+            line.set_message(console::truncate_str(text, width, "…").into_owned());
+            line.tick();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(result: Result<impl Sized, Failure>) -> String {
+        let failure = result.err().unwrap();
+        assert_eq!(failure.exit, Exit::Usage);
+        failure.error.to_string()
+    }
+
+    fn typed(clients: &[&str]) -> Result<Vec<(ClientName, Secret)>, Failure> {
+        let clients: Vec<String> = clients.iter().map(|&c| c.to_owned()).collect();
+        tokens(&clients)
+    }
+
+    #[test]
+    fn clients_that_could_not_be_told_apart_are_refused_without_repeating_a_token() {
+        for (bad, word) in [
+            (&["hunter2"][..], "not NAME=TOKEN"),
+            (&["anna="], "empty"),
+            (&["an na=hunter2"], "cannot name a client"),
+            (&["anna=hunter 2"], "characters"),
+            (&["anna=hunter2", "anna=x"], "given twice"),
+            (&["anna=hunter2", "bert=hunter2"], "the same token"),
+        ] {
+            let said = words(typed(bad));
+            assert!(said.contains(word) && !said.contains("hunter"), "{said}");
+        }
+        assert_eq!(typed(&["anna=a=b", "bert=c"]).ok().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn only_loopback_may_be_listened_on_without_tokens() {
+        for open in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1"] {
+            assert!(check_reach(open.parse().unwrap(), &[]).is_ok(), "{open}");
+        }
+        for wide in ["0.0.0.0:1", "[::]:1", "192.168.0.1:1"] {
+            let said = words(check_reach(wide.parse().unwrap(), &[]));
+            assert!(said.contains("--client NAME=TOKEN"), "{said}");
+            let tokens = typed(&["anna=t"]).ok().unwrap();
+            assert!(check_reach(wide.parse().unwrap(), &tokens).is_ok());
+        }
+    }
+}
