@@ -60,7 +60,7 @@ async fn client(to: SocketAddr, load: Load, n: u32) -> Vec<Seen> {
     loop {
         let mut stream = Seen {
             name: format!("s{n}-{}", seen.len()),
-            long_request: load.with_long_requests && n % 4 == 0,
+            long_request: load.with_long_requests && n.is_multiple_of(4),
             ..Seen::default()
         };
         let patience = load.interval * load.events * 2 + Duration::from_secs(10);

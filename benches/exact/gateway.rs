@@ -20,6 +20,7 @@ pub fn run(upstream: &str, threads: Option<usize>) {
         token: Secret::new(TOKEN),
         upstream: Upstream::new(&format!("http://{upstream}"), None, KeyStyle::ByDialect).unwrap(),
         limits: Limits::default(),
+        gate: None,
         nonce: None,
         origin: origin.clone(),
     };
