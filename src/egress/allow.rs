@@ -83,7 +83,7 @@ pub struct Pattern {
 
 /// Why a text is no pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no HOST or HOST:PORT ({reason}); write it like registry.npmjs.org:443")]
+#[error("{text:?} is no HOST or HOST:PORT ({reason}); write it like packages.example.org:443")]
 pub struct PatternError {
     text: String,
     reason: &'static str,
@@ -175,16 +175,24 @@ mod tests {
 
     #[test]
     fn a_pattern_allows_its_host_on_its_port_and_nothing_that_merely_looks_like_it() {
-        assert!(allows("registry.npmjs.org:443", "Registry.NPMjs.org.", 443));
-        assert!(!allows("registry.npmjs.org:443", "registry.npmjs.org", 80));
-        assert!(allows("registry.npmjs.org", "registry.npmjs.org", 80));
-        assert!(!allows("npmjs.org", "registry.npmjs.org", 443));
-        assert!(!allows("npmjs.org", "evilnpmjs.org", 443));
-        assert!(!allows("npmjs.org", "npmjs.org.evil.example", 443));
-        assert!(allows("*.npmjs.org", "a.b.npmjs.org", 443));
-        assert!(!allows("*.npmjs.org", "npmjs.org", 443));
-        assert!(!allows("*.npmjs.org", "evilnpmjs.org", 443));
-        assert!(!allows("*.npmjs.org", ".npmjs.org", 443));
+        assert!(allows(
+            "packages.example.org:443",
+            "Packages.EXAMPLE.org.",
+            443
+        ));
+        assert!(!allows(
+            "packages.example.org:443",
+            "packages.example.org",
+            80
+        ));
+        assert!(allows("packages.example.org", "packages.example.org", 80));
+        assert!(!allows("example.org", "packages.example.org", 443));
+        assert!(!allows("example.org", "evilexample.org", 443));
+        assert!(!allows("example.org", "example.org.evil.example", 443));
+        assert!(allows("*.example.org", "a.b.example.org", 443));
+        assert!(!allows("*.example.org", "example.org", 443));
+        assert!(!allows("*.example.org", "evilexample.org", 443));
+        assert!(!allows("*.example.org", ".example.org", 443));
         assert!(allows("[2001:db8::1]:443", "[2001:DB8:0::1]", 443));
     }
 

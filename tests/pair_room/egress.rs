@@ -153,7 +153,8 @@ fn a_destination_that_is_none_is_a_usage_error_that_says_how_to_write_it() {
     ]);
     assert_eq!(ran.code, Some(2), "{ran:#?}");
     assert!(
-        ran.stderr.contains("write it like registry.npmjs.org:443"),
+        ran.stderr
+            .contains("write it like packages.example.org:443"),
         "{}",
         ran.stderr
     );
