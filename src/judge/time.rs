@@ -306,16 +306,8 @@ pub(crate) mod tests {
 
     pub(crate) fn arm(kind: ArmKind, sessions: Vec<Session>) -> Arm {
         Arm {
-            kind,
-            idle_wait_s: None,
-            makespan_s: None,
-            sum_of_walls_s: None,
-            max_overlap: None,
-            start_skew_s: None,
-            cached_share: None,
-            cpu_share: None,
-            rig_lag_ms: None,
             sessions,
+            ..Arm::unmeasured(kind)
         }
     }
 

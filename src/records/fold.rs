@@ -81,18 +81,7 @@ fn arm_of(run: &mut Run, round: u32, kind: ArmKind) -> Option<&mut Arm> {
     let index = match arms.iter().position(|a| a.kind == kind) {
         Some(index) => index,
         None => {
-            arms.push(Arm {
-                kind,
-                idle_wait_s: None,
-                makespan_s: None,
-                sum_of_walls_s: None,
-                max_overlap: None,
-                start_skew_s: None,
-                cached_share: None,
-                cpu_share: None,
-                rig_lag_ms: None,
-                sessions: Vec::new(),
-            });
+            arms.push(Arm::unmeasured(kind));
             arms.len() - 1
         }
     };

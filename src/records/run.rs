@@ -271,3 +271,21 @@ pub struct Arm {
     /// Sessions, in the order of the plan.
     pub sessions: Vec<Session>,
 }
+
+impl Arm {
+    /// An arm of which nothing is known yet.
+    pub fn unmeasured(kind: ArmKind) -> Self {
+        Self {
+            kind,
+            idle_wait_s: None,
+            makespan_s: None,
+            sum_of_walls_s: None,
+            max_overlap: None,
+            start_skew_s: None,
+            cached_share: None,
+            cpu_share: None,
+            rig_lag_ms: None,
+            sessions: Vec::new(),
+        }
+    }
+}

@@ -59,16 +59,10 @@ pub async fn run(context: &Context, round: u32, kind: ArmKind) -> anyhow::Result
         verified.push(session);
     }
     let mut arm = Arm {
-        kind,
         idle_wait_s: Some(Seconds::from(idle_wait)),
-        makespan_s: None,
-        sum_of_walls_s: None,
-        max_overlap: None,
-        start_skew_s: None,
-        cached_share: None,
-        cpu_share: None,
         rig_lag_ms: lag,
         sessions: verified,
+        ..Arm::unmeasured(kind)
     };
     arm_figures(&mut arm, context.cores);
     context.bus.fact(What::ArmFinished {
