@@ -12,6 +12,7 @@ pub mod egress;
 pub mod embedded;
 pub mod gateway;
 pub mod judge;
+mod observe;
 pub mod plan;
 pub mod process;
 pub mod records;

@@ -17,11 +17,11 @@ use super::gate::Permit;
 use super::ledger::Recording;
 use super::link::{Lease, Link, describe};
 use super::mask::Mask;
-use super::observe::{Close, Watch};
 use super::prompt::PromptCap;
 use super::reply::Reason;
 use super::stamped::SocketWatch;
 use crate::clock::Stamp;
+use crate::observe::{Close, Watch};
 
 /// Makes hyper break the client's connection off instead of ending the body in good order.
 #[derive(Debug, thiserror::Error)]

@@ -17,7 +17,6 @@ use super::gate::{GateClient, Permit};
 use super::headers::{self, Credentials};
 use super::ledger::Recording;
 use super::link::{Lease, Link, LinkError, describe};
-use super::observe::Watch;
 use super::prompt::PromptCap;
 use super::reply::{self, Reason, reply};
 use super::request::{BodyHash, RequestFacts};
@@ -25,6 +24,7 @@ use super::session::Limits;
 use super::stamped::SocketWatch;
 use super::{nonce, route};
 use crate::clock::Stamp;
+use crate::observe::Watch;
 use crate::records::{Attempt, Dialect, End, GateFact};
 
 /// What all requests of a listener share.
@@ -195,7 +195,7 @@ fn check_prompt(shared: &Shared, attempt: &Attempt) -> Result<(), Refusal> {
     let cap = shared
         .prompt_cap
         .as_ref()
-        .filter(|_| route::generates(attempt.dialect));
+        .filter(|_| attempt.dialect.generates());
     match cap.and_then(|cap| cap.exceeded(attempt.request_bytes)) {
         None => Ok(()),
         // In the words that clients look for, so that they compact instead of giving up.
@@ -216,7 +216,7 @@ async fn pass_gate(
     body_at: Stamp,
     recording: &mut Recording,
 ) -> Option<Permit> {
-    let gate = gate.filter(|_| route::generates(recording.attempt.dialect));
+    let gate = gate.filter(|_| recording.attempt.dialect.generates());
     let Some(gate) = gate else {
         recording.attempt.clocks.permit_s = Some(recording.at(body_at));
         return None;

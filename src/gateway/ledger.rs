@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 use super::events::{Activity, GatewayEvent, Observer};
-use super::observe::{Facts, refusal};
 use super::request::RequestFacts;
 use super::route;
 use crate::clock::{Origin, Seconds, Stamp};
+use crate::observe::{Facts, refusal};
 use crate::records::{Attempt, AttemptError, Clocks, Dialect, End};
 
 /// The most bodies that are remembered where rows are not kept.
@@ -210,7 +210,7 @@ impl Recording {
 
     /// The request carries the session's token.
     pub(super) fn admitted(&self, head: Stamp) {
-        let generates = route::generates(self.attempt.dialect);
+        let generates = self.attempt.dialect.generates();
         self.ledger.activity.send_if_modified(|activity| {
             let before = *activity;
             activity.first_request.get_or_insert(head);
@@ -235,7 +235,7 @@ impl Recording {
             let mut rows = self.ledger.rows();
             let seen = rows.body(hash, attempt.number, self.ledger.keep);
             attempt.repeats = (seen.first != attempt.number).then_some(seen.first);
-            attempt.repeats_open = seen.open > 0 && route::generates(attempt.dialect);
+            attempt.repeats_open = seen.open > 0 && attempt.dialect.generates();
             seen.open += 1;
         }
         attempt.body_hash = hash;

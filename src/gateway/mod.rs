@@ -23,7 +23,6 @@
 //! | `gate` | how many requests of all sessions are in the server at once, and who is next |
 //! | `prompt` | the longest prompt that is let through, estimated |
 //! | `body` | the response body on its way to the client; knows how it ended, also when dropped |
-//! | `observe` | what a response says: SSE, the dialects, errors |
 //! | `ledger` | the rows; every attempt that began has one |
 //! | `reply` | the gateway's own answers, in the client's dialect |
 //! | `events` | what listeners are told while it runs |
@@ -45,7 +44,6 @@ mod ledger;
 mod link;
 mod mask;
 mod nonce;
-mod observe;
 mod prompt;
 mod reply;
 mod request;
@@ -59,7 +57,7 @@ mod upstream;
 /// it does not hold.
 #[cfg(fuzzing)]
 pub fn fuzz_any_chunking(answer: &[u8], cuts: &[u8]) {
-    observe::fuzz::any_chunking(answer, cuts);
+    crate::observe::fuzz::any_chunking(answer, cuts);
 }
 
 pub use doors::{BadName, ClientName, Clientele, Page};

@@ -27,18 +27,10 @@ pub(super) fn dialect(method: &Method, path: &str) -> Dialect {
     }
 }
 
-/// Whether requests of this dialect make the model generate.
-pub(super) fn generates(dialect: Dialect) -> bool {
-    match dialect {
-        Dialect::AnthropicMessages | Dialect::OpenaiChat | Dialect::OpenaiResponses => true,
-        Dialect::AnthropicCountTokens | Dialect::Models | Dialect::Other => false,
-    }
-}
-
 /// The role that the structure of a request suggests: an agent's own thread offers tools, its
 /// helpers do not.
 pub(super) fn role(dialect: Dialect, tools: Option<u32>) -> Role {
-    match (generates(dialect), tools) {
+    match (dialect.generates(), tools) {
         (false, _) => Role::Probe,
         (true, Some(1..)) => Role::Main,
         (true, _) => Role::Side,

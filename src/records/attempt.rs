@@ -26,6 +26,16 @@ pub enum Dialect {
     Other,
 }
 
+impl Dialect {
+    /// Whether requests of this dialect make the model generate.
+    pub fn generates(self) -> bool {
+        match self {
+            Self::AnthropicMessages | Self::OpenaiChat | Self::OpenaiResponses => true,
+            Self::AnthropicCountTokens | Self::Models | Self::Other => false,
+        }
+    }
+}
+
 /// What a request is to its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -14,7 +14,7 @@ const GAPS_KEPT: usize = 64 * 1024;
 
 /// The kind of generated content in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::gateway) enum Content {
+pub(crate) enum Content {
     /// Text that the user sees.
     Visible,
     /// Reasoning or tool arguments.
@@ -23,26 +23,26 @@ pub(in crate::gateway) enum Content {
 
 /// Facts of a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::gateway) struct Facts {
-    pub(in crate::gateway) first_token: Option<Stamp>,
-    pub(in crate::gateway) first_text: Option<Stamp>,
-    pub(in crate::gateway) last_token: Option<Stamp>,
-    pub(in crate::gateway) content_events: u64,
-    pub(in crate::gateway) longest_gap: Option<Duration>,
+pub(crate) struct Facts {
+    pub(crate) first_token: Option<Stamp>,
+    pub(crate) first_text: Option<Stamp>,
+    pub(crate) last_token: Option<Stamp>,
+    pub(crate) content_events: u64,
+    pub(crate) longest_gap: Option<Duration>,
     /// Microseconds from each content event to the next.
-    pub(in crate::gateway) event_gaps_us: Vec<u32>,
+    pub(crate) event_gaps_us: Vec<u32>,
     /// There were more than are kept.
-    pub(in crate::gateway) event_gaps_cut: bool,
-    pub(in crate::gateway) input_tokens: Option<u64>,
-    pub(in crate::gateway) cached_tokens: Option<u64>,
-    pub(in crate::gateway) output_tokens: Option<u64>,
-    pub(in crate::gateway) reasoning_tokens: Option<u64>,
-    pub(in crate::gateway) stop_reason: Option<String>,
-    pub(in crate::gateway) missing_fields: Vec<String>,
-    pub(in crate::gateway) tool_calls: Vec<ToolCallFact>,
-    pub(in crate::gateway) error: Option<AttemptError>,
+    pub(crate) event_gaps_cut: bool,
+    pub(crate) input_tokens: Option<u64>,
+    pub(crate) cached_tokens: Option<u64>,
+    pub(crate) output_tokens: Option<u64>,
+    pub(crate) reasoning_tokens: Option<u64>,
+    pub(crate) stop_reason: Option<String>,
+    pub(crate) missing_fields: Vec<String>,
+    pub(crate) tool_calls: Vec<ToolCallFact>,
+    pub(crate) error: Option<AttemptError>,
     /// The dialect's end mark was seen.
-    pub(in crate::gateway) ended: bool,
+    pub(crate) ended: bool,
     /// When a tool call was first named.
     named: Option<Stamp>,
     /// The tool calls so far, and everything odd.
@@ -51,7 +51,7 @@ pub(in crate::gateway) struct Facts {
 
 impl Facts {
     /// A frame with generated tokens arrived.
-    pub(in crate::gateway) fn content(&mut self, at: Stamp, content: Content) {
+    pub(crate) fn content(&mut self, at: Stamp, content: Content) {
         self.content_events += 1;
         self.first_token.get_or_insert(at);
         if content == Content::Visible {
@@ -78,7 +78,7 @@ impl Facts {
     }
 
     /// Everything odd about the answer, by fixed names.
-    pub(in crate::gateway) fn oddities(&self) -> &[String] {
+    pub(crate) fn oddities(&self) -> &[String] {
         &self.calls.oddities
     }
 

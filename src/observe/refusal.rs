@@ -3,11 +3,10 @@
 //! The words are those of the servers that people run (llama.cpp, vLLM, mlx-serve, mlx-lm, and the
 //! two dialects' own). What is in no list is `other`, with the server's words beside it.
 
-use crate::gateway::route::generates;
 use crate::records::{Attempt, AttemptError, End, RefusalKind};
 
 /// The kind of refusal of an ended attempt; `None` when it was not turned down.
-pub(in crate::gateway) fn kind(attempt: &Attempt) -> Option<RefusalKind> {
+pub(crate) fn kind(attempt: &Attempt) -> Option<RefusalKind> {
     let said = attempt.error.as_ref().map(Said::new).unwrap_or_default();
     let fits_not = said.of_size();
     match attempt.end {
@@ -51,7 +50,7 @@ fn not_found(attempt: &Attempt, said: &Said) -> RefusalKind {
         || said.words.contains("<html")
         || said.has(&["no route", "route not found", "cannot post", "cannot get"])
         || said.has(&["unknown endpoint", "unknown path", "invalid url"]);
-    if of_route || !generates(attempt.dialect) {
+    if of_route || !attempt.dialect.generates() {
         RefusalKind::UnknownRoute
     } else {
         RefusalKind::Other
@@ -169,8 +168,8 @@ mod tests {
     use hyper::StatusCode;
 
     use super::*;
-    use crate::gateway::observe::{end_of_status, error};
     use crate::judge::tests::attempt;
+    use crate::observe::{end_of_status, error};
     use crate::records::{Dialect, Role};
 
     fn refused(status: u16, body: &str, dialect: Dialect) -> Option<RefusalKind> {

@@ -191,7 +191,7 @@ impl<W: Write> Write for Bounded<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::observe::tests::compressed;
+    use crate::observe::tests::compressed;
 
     /// What has come out after each of `parts`, which were flushed one by one.
     fn decoded(encoding: &str, parts: &[&[u8]]) -> Vec<Vec<u8>> {

@@ -6,10 +6,10 @@ mod decode;
 mod error;
 mod facts;
 #[cfg(any(test, fuzzing))]
-pub(super) mod fuzz;
+pub(crate) mod fuzz;
 mod openai_chat;
 mod openai_responses;
-pub(super) mod refusal;
+pub(crate) mod refusal;
 mod sse;
 #[cfg(test)]
 mod tests;
@@ -21,9 +21,8 @@ use hyper::StatusCode;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use serde_json::Value;
 
-pub(super) use facts::{Content, Facts};
+pub(crate) use facts::{Content, Facts};
 
-use super::route::generates;
 use crate::clock::Stamp;
 use crate::records::{Dialect, End};
 use decode::{Decoder, TooLarge};
@@ -37,7 +36,7 @@ const PLAIN_BYTES: usize = 16 * 1024 * 1024;
 
 /// How an HTTP body came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Close {
+pub(crate) enum Close {
     /// Whole, as its framing has it.
     Clean,
     /// Broken off, or not as its framing has it.
@@ -49,7 +48,7 @@ pub(super) enum Close {
 }
 
 /// Watches one response body.
-pub(super) struct Watch {
+pub(crate) struct Watch {
     status: StatusCode,
     decoder: Decoder<Reading>,
     decoding: Decoding,
@@ -102,7 +101,7 @@ enum StreamDialect {
 impl Watch {
     /// Chooses how to read the body that follows this response head. `asked_for_stream` decides
     /// where the content type does not.
-    pub(super) fn new(
+    pub(crate) fn new(
         dialect: Dialect,
         asked_for_stream: bool,
         status: StatusCode,
@@ -118,7 +117,7 @@ impl Watch {
                 body: Vec::new(),
                 unread: false,
             }
-        } else if !generates(dialect) {
+        } else if !dialect.generates() {
             Reader::Blind
         } else if content_type.starts_with("text/event-stream")
             || (asked_for_stream && !content_type.starts_with("application/json"))
@@ -155,12 +154,12 @@ impl Watch {
     }
 
     /// What was found so far.
-    pub(super) fn facts(&self) -> &Facts {
+    pub(crate) fn facts(&self) -> &Facts {
         &self.decoder.writer().facts
     }
 
     /// Whether this is a stream whose end mark (or error) has not come.
-    pub(super) fn is_unended_stream(&self) -> bool {
+    pub(crate) fn is_unended_stream(&self) -> bool {
         let Reading { reader, facts, .. } = self.decoder.writer();
         matches!(reader, Reader::Stream { .. })
             && !facts.ended
@@ -169,7 +168,7 @@ impl Watch {
     }
 
     /// Takes bytes that were read from the server's socket at `at`.
-    pub(super) fn bytes(&mut self, bytes: &[u8], at: Stamp) {
+    pub(crate) fn bytes(&mut self, bytes: &[u8], at: Stamp) {
         if self.decoding != Decoding::Fine {
             return;
         }
@@ -186,7 +185,7 @@ impl Watch {
     }
 
     /// Reads what is left to read, once the body is over, and says how the attempt ended.
-    pub(super) fn close(&mut self, close: Close, at: Stamp) -> End {
+    pub(crate) fn close(&mut self, close: Close, at: Stamp) -> End {
         let Reading { reader, facts, .. } = self.decoder.writer_mut();
         let given_up = self.decoding == Decoding::GivenUp;
         let is_stream = matches!(reader, Reader::Stream { .. }) && !given_up;

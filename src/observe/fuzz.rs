@@ -32,7 +32,7 @@ pub(super) fn read<'a>(
 
 /// Reads `answer` whole, byte by byte and in chunks of the lengths in `cuts`, in every dialect,
 /// streamed, plain and as an error. Panics when any two readings differ.
-pub(in crate::gateway) fn any_chunking(answer: &[u8], cuts: &[u8]) {
+pub(crate) fn any_chunking(answer: &[u8], cuts: &[u8]) {
     let mut lengths = cuts.iter().map(|cut| usize::from(*cut).max(1)).cycle();
     let mut rest = answer;
     let mut chunks = Vec::new();
