@@ -1,0 +1,441 @@
+//! `fit` and `ttft`: what synthetic sessions met on a server.
+//!
+//! All times are seconds of the server's own time: on a simulated server at speed S a wall second
+//! is S of them (`server.speed`). Instants in `requests.jsonl` stay on the wall clock.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{AttemptError, End, Host, RefusalKind, Rig, RigLag, RunState, Server, Thresholds};
+use crate::clock::Seconds;
+
+/// `run.json` of `fit` and `ttft`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadRun {
+    /// Format and its version: `flashrig.run/1`.
+    pub schema: String,
+    /// Name of the results folder.
+    pub id: String,
+    /// `fit` or `ttft`.
+    pub command: String,
+    /// The command line as typed, without secrets.
+    pub command_line: Vec<String>,
+    /// Wall time of the start, RFC 3339, UTC.
+    pub started_at: String,
+    /// How far the run got.
+    pub state: RunState,
+    /// Why it stopped early, when it did.
+    pub stopped_because: Option<String>,
+    /// The measuring instrument.
+    pub rig: Rig,
+    /// The machine it ran on.
+    pub host: Host,
+    /// The server under test.
+    pub server: Server,
+    /// What was asked for.
+    pub spec: LoadSpec,
+    /// How prompts were brought to their size; `null` until it is known.
+    pub calibration: Option<Calibration>,
+    /// Everything measured, in the order in which it was; never dropped, never overwritten.
+    pub measured: Vec<Measured>,
+    /// One judged line for each combination of the grid, in the order of the grid.
+    pub cells: Vec<Cell>,
+    /// The judgement; `null` while the run goes on.
+    pub verdict: Option<LoadVerdict>,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadSpec {
+    /// Context lengths in tokens, in the order typed.
+    pub contexts: Vec<u64>,
+    /// Numbers of sessions, ascending.
+    pub sessions: Vec<u32>,
+    /// Rounds: how often each combination is measured.
+    pub rounds: u32,
+    /// Questions to each session after its first turn.
+    pub checks: u32,
+    /// Tokens asked of the server in each turn.
+    pub answer_tokens: u32,
+    /// Seed of prompts, facts and the order of combinations.
+    pub seed: u64,
+    /// Pause between a session's turns.
+    pub think_s: Seconds,
+    /// Delay of each session's start behind the one before; 0 for all at once.
+    pub stagger_s: Seconds,
+    /// Side requests; `null` when there are none.
+    pub side: Option<SideSpec>,
+    /// Slowdown thresholds.
+    pub thresholds: Thresholds,
+    /// How many of the questions must be answered right.
+    pub recall: RecallRule,
+    /// Whether sizes were looked for by galloping and bisecting instead of a whole grid.
+    pub search: bool,
+    /// Longest wait for a first token.
+    pub first_token_limit_s: Seconds,
+    /// `ttft`: tokens of the one long prompt among the short ones; `null` without one.
+    pub long_tokens: Option<u64>,
+    /// `ttft`: whether all prompts begin alike.
+    pub shared_prefix: bool,
+}
+
+/// Short requests beside the sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SideSpec {
+    /// Tokens of each prompt.
+    pub prompt_tokens: u64,
+    /// Requests a second while warm turns run; 0 for none then.
+    pub warm_rate_per_s: f64,
+    /// Requests sent one after the other while first turns are being read, the first of them just
+    /// after the reading began.
+    pub during_cold: u32,
+}
+
+/// How many questions must be answered right.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RecallRule {
+    /// At least this share, 0 to 1, of what was asked, or what one session alone got right.
+    Share(f64),
+    /// Every one.
+    All,
+    /// Recall is told and not judged.
+    Off,
+}
+
+/// How prompts were brought to their size, by the server's own count.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Calibration {
+    /// Tokens per filler line, as the server counts.
+    pub tokens_per_line: f64,
+    /// Tokens of an empty prompt's envelope, as the server counts.
+    pub envelope_tokens: f64,
+}
+
+/// One combination, measured once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Measured {
+    /// Round, from 1.
+    pub round: u32,
+    /// Context length asked for, in tokens.
+    pub context_tokens: u64,
+    /// Number of sessions.
+    pub sessions: u32,
+    /// How long the rig waited for the server to be idle before.
+    pub idle_wait_s: Option<Seconds>,
+    /// Last session's first byte sent minus the first one's, less what was staggered on purpose.
+    pub start_skew_s: Option<Seconds>,
+    /// From the first warm turn's start to the last one's end.
+    pub warm_span_s: Option<Seconds>,
+    /// Each session.
+    pub lanes: Vec<Lane>,
+    /// Side requests, in order of sending.
+    pub side: Vec<SideTurn>,
+    /// What flashrig's own client did meanwhile.
+    pub client: ClientHonesty,
+    /// What the server said of itself meanwhile.
+    pub told: ServerTold,
+    /// Why the combination ended before its time.
+    pub stopped: Option<CellStop>,
+}
+
+/// One synthetic session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Lane {
+    /// Name, unique in the combination: `s1`, `s2`, …
+    pub id: String,
+    /// Turns in order; the first one is cold. A failed turn is one, and the last.
+    pub turns: Vec<Turn>,
+}
+
+/// One turn of a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Turn {
+    /// From 0, which is the cold one.
+    pub index: u32,
+    /// When it was sent, since the start of the run, on the wall clock.
+    pub sent_at_s: Seconds,
+    /// From the request's sending to the end of the answer.
+    pub wall_s: Option<Seconds>,
+    /// From the request's sending to the first token of any kind.
+    pub ttft_s: Option<Seconds>,
+    /// From the first token to the last.
+    pub decode_s: Option<Seconds>,
+    /// Prompt tokens by the server's count.
+    pub input_tokens: Option<u64>,
+    /// Of them cached.
+    pub cached_tokens: Option<u64>,
+    /// Tokens generated, by the server's count.
+    pub output_tokens: Option<u64>,
+    /// The fact asked for; `null` when none was.
+    pub asked: Option<String>,
+    /// Whether the answer has it; `null` when nothing was asked or no answer came.
+    pub right: Option<bool>,
+    /// How the request ended.
+    pub end: End,
+    /// Why it was refused, when it was.
+    pub refusal: Option<RefusalKind>,
+    /// The server's words.
+    pub error: Option<AttemptError>,
+}
+
+/// One side request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SideTurn {
+    /// Whether it was sent while first turns were being read.
+    pub during_cold: bool,
+    /// From its sending to the end of its answer; `null` when it got none.
+    pub wall_s: Option<Seconds>,
+    /// From its sending to its first token.
+    pub ttft_s: Option<Seconds>,
+    /// How it ended.
+    pub end: End,
+    /// The server's words when it failed.
+    pub error: Option<AttemptError>,
+}
+
+/// What flashrig's own client did: whether the figures are the server's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClientHonesty {
+    /// How late the client's own event loop was; wall milliseconds.
+    pub lag_ms: Option<RigLag>,
+    /// The largest number of requests that were really open at one time.
+    pub max_in_flight: Option<u32>,
+    /// CPU time of the client's process; `null` when an embedded server shares it.
+    pub cpu_s: Option<Seconds>,
+    /// Share of one processor used by the client's process over the span; `null` when an embedded server shares it.
+    pub cpu_share: Option<f64>,
+    /// Whether the client was the bottleneck: the figures are then not the server's.
+    pub bottleneck: bool,
+}
+
+/// What the server said of itself during a combination. Unknown is `null`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerTold {
+    /// Requests that it refused, by its metrics or log.
+    pub refused: Option<u64>,
+    /// Highest memory in use, in bytes.
+    pub peak_memory_bytes: Option<u64>,
+}
+
+/// Why a combination ended before its time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CellStop {
+    /// What happened.
+    pub kind: StopKind,
+    /// In words, with session, turn and the server's own words.
+    pub words: String,
+}
+
+/// What ended a combination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StopKind {
+    /// The server refused a request.
+    Refused,
+    /// The server accepts but gives no first token within the limit.
+    Stalled,
+    /// The server failed: error, broken stream, unreachable.
+    Failed,
+    /// What it answers cannot be measured (no stream, no usage, no HTTP of a dialect).
+    Unmeasurable,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+/// One combination, judged over its rounds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Cell {
+    /// Context length in tokens.
+    pub context_tokens: u64,
+    /// Number of sessions.
+    pub sessions: u32,
+    /// Warm turns beside others over warm turns alone, same context, same round.
+    pub slowdown: Slowdown,
+    /// Generation speed of all sessions together over that of one alone.
+    pub growth: Option<f64>,
+    /// Median wall of a warm turn.
+    pub turn_s: Option<Seconds>,
+    /// Median generation speed of one session's warm turns, tokens a second.
+    pub decode_tokens_per_s: Option<f64>,
+    /// Generation speed of all sessions together, tokens a second.
+    pub total_tokens_per_s: Option<f64>,
+    /// Median first-token time of first turns.
+    pub ttft_cold_s: Option<Seconds>,
+    /// Worst first-token time of first turns.
+    pub ttft_cold_worst_s: Option<Seconds>,
+    /// Median first-token time of warm turns.
+    pub ttft_warm_s: Option<Seconds>,
+    /// Side requests; `null` when there were none.
+    pub side: Option<SideFigures>,
+    /// Questions answered right, of those asked.
+    pub recall: Recall,
+    /// Requests refused.
+    pub refused: Refused,
+    /// Requests that failed otherwise.
+    pub errors: u64,
+    /// Cached share of all prompt tokens of warm turns, 0 to 1.
+    pub cached_share: Option<f64>,
+    /// Highest memory that the server told, in bytes.
+    pub peak_memory_bytes: Option<u64>,
+    /// Whether flashrig's own client was the bottleneck in any round.
+    pub client_bottleneck: bool,
+    /// The judgement.
+    pub verdict: CellVerdict,
+    /// Why it is not a plain pass, or why figures are missing.
+    pub reasons: Vec<String>,
+}
+
+/// A slowdown over rounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Slowdown {
+    /// The worst session's: median over rounds.
+    pub worst: Option<f64>,
+    /// The median session's: median over rounds.
+    pub median: Option<f64>,
+    /// 95% interval of the worst, Student's t on logarithms; `null` below two rounds.
+    pub ci95: Option<[f64; 2]>,
+    /// Number of rounds in it.
+    pub n: u32,
+}
+
+/// Side requests of a combination.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SideFigures {
+    /// How many were answered.
+    pub n: u32,
+    /// How many were sent.
+    pub sent: u32,
+    /// Median wall.
+    pub p50_s: Option<Seconds>,
+    /// 95th percentile (nearest rank).
+    pub p95_s: Option<Seconds>,
+    /// Worst.
+    pub max_s: Option<Seconds>,
+    /// How many took more than 60 s.
+    pub over_60s: u32,
+}
+
+/// Recall.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Recall {
+    /// Answered right.
+    pub right: u32,
+    /// Asked.
+    pub asked: u32,
+    /// The worst session's right answers in any round; `null` when nothing was asked.
+    pub worst_right: Option<u32>,
+    /// Of so many.
+    pub worst_asked: Option<u32>,
+}
+
+/// Refused requests, as either side tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Refused {
+    /// Seen by the client.
+    pub client: u64,
+    /// Told by the server's metrics or log.
+    pub server: Option<u64>,
+}
+
+/// The judgement of a combination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CellVerdict {
+    /// At or below the first threshold.
+    Pass,
+    /// Between the thresholds; passes.
+    Warn,
+    /// Above the second.
+    Fail,
+    /// A request was refused.
+    Refused,
+    /// Too few questions answered right.
+    Recall,
+    /// A request failed, or the server stalled.
+    Error,
+    /// The interval straddles a threshold.
+    Inconclusive,
+    /// It was not measured, or could not be.
+    Unknown,
+}
+
+/// The judgement over a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadVerdict {
+    /// The answer in one sentence.
+    pub answer: String,
+    /// For each context length, the largest number of sessions that passes; `null` when not even
+    /// one was measured to pass.
+    pub fits: Vec<Fits>,
+    /// What a reader should know before trusting the figures.
+    pub warnings: Vec<String>,
+}
+
+/// How many sessions fit at a context length.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Fits {
+    /// Context length in tokens.
+    pub context_tokens: u64,
+    /// The largest number of sessions that passes, with a warning or without.
+    pub sessions: Option<u32>,
+    /// Whether a smaller number failed where a larger one passed.
+    pub non_monotonic: bool,
+}
+
+/// A line of `events.jsonl` of `fit` and `ttft`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadEvent {
+    /// Seconds since the start of the run.
+    pub at_s: Seconds,
+    /// What happened.
+    pub what: LoadWhat,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum LoadWhat {
+    /// Everything is prepared; the record so far.
+    RunStarted {
+        /// The record.
+        run: Box<LoadRun>,
+    },
+    /// The run was taken up again.
+    RunResumed {
+        /// The command line.
+        command_line: Vec<String>,
+    },
+    /// Prompts are calibrated.
+    Calibrated {
+        /// By so much.
+        calibration: Calibration,
+    },
+    /// A combination begins.
+    CellStarted {
+        /// Round.
+        round: u32,
+        /// Context length in tokens.
+        context_tokens: u64,
+        /// Number of sessions.
+        sessions: u32,
+    },
+    /// A combination was measured.
+    CellMeasured {
+        /// All of it.
+        measured: Box<Measured>,
+    },
+    /// The run ended.
+    RunFinished {
+        /// How.
+        state: RunState,
+        /// Why it stopped early.
+        stopped_because: Option<String>,
+        /// The rig's CPU time.
+        rig_cpu_s: Option<Seconds>,
+        /// All combinations, judged.
+        cells: Vec<Cell>,
+        /// The judgement.
+        verdict: Option<Box<LoadVerdict>>,
+    },
+}
