@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::body::{Conversation, Output};
 use super::filler::{self, LINE_WORDS};
-use super::prompt::Recipe;
+use super::prompt::{QUESTION_LINES, Recipe};
 use super::sizing::Parts;
 use super::{Aim, Answer, Ask, Client, LoadDialect, LoadError, LoadLimits, exchange};
 use crate::clock::Origin;
@@ -217,7 +217,7 @@ async fn count(client: &Client, seed: u64, sample: Sample) -> Result<u64, LoadEr
     });
     if sample.question {
         talk.assistant(".");
-        talk.user(|out| recipe.question(1, out));
+        talk.user(|out| recipe.question(1, QUESTION_LINES, out));
     }
     let Answer { attempt, .. } = client
         .ask(Ask {
