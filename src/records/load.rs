@@ -38,6 +38,12 @@ pub struct LoadRun {
     pub calibration: Option<Calibration>,
     /// Everything measured, in the order in which it was; never dropped, never overwritten.
     pub measured: Vec<Measured>,
+    /// Combinations that were left out, and why.
+    #[serde(default)]
+    pub left_out: Vec<LeftOut>,
+    /// How often the run was taken up again after it had been stopped.
+    #[serde(default)]
+    pub resumed: u32,
     /// One judged line for each combination of the grid, in the order of the grid.
     pub cells: Vec<Cell>,
     /// The judgement; `null` while the run goes on.
@@ -137,6 +143,19 @@ pub struct Measured {
     pub told: ServerTold,
     /// Why the combination ended before its time.
     pub stopped: Option<CellStop>,
+}
+
+/// A combination that was left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LeftOut {
+    /// Round, from 1; `null` when it was left out of all.
+    pub round: Option<u32>,
+    /// Context length in tokens.
+    pub context_tokens: u64,
+    /// Number of sessions.
+    pub sessions: u32,
+    /// Why.
+    pub reason: String,
 }
 
 /// One synthetic session.
@@ -424,6 +443,11 @@ pub enum LoadWhat {
     CellMeasured {
         /// All of it.
         measured: Box<Measured>,
+    },
+    /// A combination was left out.
+    CellLeftOut {
+        /// Which, and why.
+        left_out: LeftOut,
     },
     /// The run ended.
     RunFinished {

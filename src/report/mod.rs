@@ -2,8 +2,17 @@
 //! results at any time. Nothing here measures, judges or writes.
 
 mod figures;
+mod fit;
 mod makespans;
 mod prefix;
 mod text;
 
 pub use text::text;
+
+use crate::records::LoadRun;
+
+/// Renders a run of `fit` or `ttft`.
+pub fn load_text(run: &LoadRun) -> String {
+    fit::text(run)
+}
+
