@@ -14,4 +14,4 @@ pub use errors::in_words;
 pub use names::nearest;
 pub use profiles::{ProfileError, Profiles};
 pub use toml_file::{FileError, read, read_toml};
-pub use units::parse_count;
+pub use units::{count_in_words, parse_count};

@@ -15,4 +15,3 @@ use crate::records::LoadRun;
 pub fn load_text(run: &LoadRun) -> String {
     fit::text(run)
 }
-

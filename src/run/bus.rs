@@ -79,7 +79,11 @@ pub struct Bus<R: Kept = Run> {
 
 impl<R: Kept> Bus<R> {
     /// Facts go to `store`, everything to `live`. A listener that is gone is no error.
-    pub fn new(origin: Origin, store: Store<R>, live: mpsc::UnboundedSender<Live<R::What>>) -> Self {
+    pub fn new(
+        origin: Origin,
+        store: Store<R>,
+        live: mpsc::UnboundedSender<Live<R::What>>,
+    ) -> Self {
         Self {
             origin,
             store: Mutex::new(store),

@@ -167,7 +167,10 @@ impl<R: Kept> Store<R> {
 /// Opens a file of lines for appending, without a last line that is not whole.
 fn open_whole_lines(path: &Path) -> io::Result<File> {
     let text = fs::read(path)?;
-    let whole = text.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    let whole = text
+        .iter()
+        .rposition(|b| *b == b'\n')
+        .map_or(0, |at| at + 1);
     let file = File::options().append(true).open(path)?;
     if whole < text.len() {
         file.set_len(whole as u64)?;
