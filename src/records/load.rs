@@ -122,6 +122,17 @@ pub struct Calibration {
     pub tokens_per_line: f64,
     /// Tokens of an empty prompt's envelope, as the server counts.
     pub envelope_tokens: f64,
+    /// Tokens of a line with a fact, as the server counts.
+    #[serde(default)]
+    pub tokens_per_fact: f64,
+    /// Tokens that a later turn adds beside the answer before it: the question with its filler,
+    /// and both messages' envelopes.
+    #[serde(default)]
+    pub tokens_per_question: f64,
+    /// Whether the server takes the fields that fix the length of an answer (`ignore_eos`,
+    /// `min_tokens`) and keeps to it. If not, answers end when the model ends them.
+    #[serde(default)]
+    pub fixed_output: bool,
 }
 
 /// One combination, measured once.

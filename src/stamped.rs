@@ -17,7 +17,7 @@ use crate::clock::Stamp;
 
 /// What is known of a socket from outside.
 #[derive(Clone, Debug)]
-pub(super) struct SocketWatch(Arc<Notes>);
+pub(crate) struct SocketWatch(Arc<Notes>);
 
 #[derive(Debug)]
 struct Notes {
@@ -29,22 +29,22 @@ struct Notes {
 
 impl SocketWatch {
     /// When the socket last gave bytes (or its end); its opening before the first read.
-    pub(super) fn last_read(&self) -> Stamp {
+    pub(crate) fn last_read(&self) -> Stamp {
         Stamp(self.0.last_read.load(Ordering::Relaxed))
     }
 
     /// How often the socket was read.
-    pub(super) fn reads(&self) -> u64 {
+    pub(crate) fn reads(&self) -> u64 {
         self.0.reads.load(Ordering::Relaxed)
     }
 
     /// How often everything written has been flushed so far.
-    pub(super) fn flushes(&self) -> u64 {
+    pub(crate) fn flushes(&self) -> u64 {
         self.0.flushes.load(Ordering::Relaxed)
     }
 
     /// Ready once there were more than `known` flushes.
-    pub(super) fn poll_flushed(&self, known: u64, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_flushed(&self, known: u64, cx: &mut Context<'_>) -> Poll<()> {
         let mut on_flush = self
             .0
             .on_flush
@@ -72,13 +72,13 @@ impl SocketWatch {
 
 /// A TCP stream for hyper with a [`SocketWatch`].
 #[derive(Debug)]
-pub(super) struct StampedStream {
+pub(crate) struct StampedStream {
     inner: TokioIo<TcpStream>,
     watch: SocketWatch,
 }
 
 impl StampedStream {
-    pub(super) fn new(stream: TcpStream) -> (Self, SocketWatch) {
+    pub(crate) fn new(stream: TcpStream) -> (Self, SocketWatch) {
         let watch = SocketWatch(Arc::new(Notes {
             last_read: AtomicU64::new(Stamp::now().0),
             reads: AtomicU64::new(0),
@@ -94,7 +94,7 @@ impl StampedStream {
         )
     }
 
-    pub(super) fn into_inner(self) -> TcpStream {
+    pub(crate) fn into_inner(self) -> TcpStream {
         self.inner.into_inner()
     }
 }
