@@ -8,12 +8,12 @@ pub enum LoadError {
     Unreachable(String),
     /// A web page instead of a model.
     #[error(
-        "{url} answers with an HTML page, so this is hardly an LLM server: {words}; give the \
+        "{path} answers with an HTML page, so this is hardly an LLM server: {words}; give the \
          server's API address, not that of its web interface"
     )]
     Html {
-        /// The address.
-        url: String,
+        /// The route.
+        path: &'static str,
         /// The beginning of what it says.
         words: String,
     },

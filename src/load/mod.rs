@@ -13,6 +13,7 @@
 //! | `exchange` | one request from its sending to the end of its answer |
 //! | `body` | request bodies as bytes that only ever grow at their end |
 //! | `filler` | words, facts and questions, all from a seed |
+//! | `prompt` | prompts put together from them |
 //! | `calibrate` | how many tokens the server counts for each of them |
 //! | `sizing` | how many lines make a prompt of so many tokens |
 //! | `session` | a cold turn, then warm ones |
@@ -20,12 +21,18 @@
 //! | `meter` | what the client itself did meanwhile |
 
 mod aim;
+mod body;
 mod calibrate;
 mod client;
 mod error;
+mod exchange;
+mod filler;
 mod meter;
+mod prompt;
 mod session;
 mod side;
+mod sizing;
+mod wire;
 
 pub use aim::{Aim, LoadDialect, LoadLimits};
 pub use calibrate::{calibrate, choose_dialect};
@@ -33,4 +40,4 @@ pub use client::{Answer, Ask, Client, SessionAttempt};
 pub use error::LoadError;
 pub use meter::Meter;
 pub use session::{Prepared, SessionPlan, salt};
-pub use side::{SidePlan, side};
+pub use side::{PreparedSide, SidePlan, side};

@@ -1,7 +1,20 @@
 //! A session: a cold turn, then warm ones.
+//!
+//! The first prompt is shorter than the context by what the later turns will append, so that the
+//! last turn's prompt and answer still fit into the context asked for.
 
-use super::{Client, LoadError};
-use crate::records::{Calibration, Turn};
+use super::body::{Conversation, Output};
+use super::filler::{self, Fact};
+use super::prompt::Recipe;
+use super::sizing::{self, Shape};
+use super::{Answer, Ask, Client, LoadError};
+use crate::clock::Seconds;
+use crate::load::client::lock;
+use crate::records::{Attempt, Calibration, End, Role, Turn};
+
+/// Tokens that a turn may come out longer than counted: an answer is cut into tokens anew when it
+/// comes back as a message.
+const TURN_MARGIN: f64 = 2.0;
 
 /// What a session is made of.
 #[derive(Clone, Debug)]
@@ -25,13 +38,25 @@ pub struct SessionPlan {
 /// A salt from what tells a session from every other one, such as round, context, number of
 /// sessions and place among them.
 pub fn salt(parts: &[u64]) -> u64 {
-    let _ = parts;
-    todo!()
+    parts
+        .iter()
+        .fold(filler::mix(parts.len() as u64), |salt, part| {
+            filler::mix(salt ^ filler::mix(*part))
+        })
 }
 
-/// A session whose first body is ready.
+/// A session whose next body is ready, or is made before its clock starts.
 #[derive(Debug)]
-pub struct Prepared;
+pub struct Prepared {
+    plan: SessionPlan,
+    recipe: Recipe,
+    talk: Conversation,
+    shape: Shape,
+    /// Whether the first prompt was built for the size asked for, and not for a corrected one.
+    uncorrected: bool,
+    first: Option<Ask>,
+    role: Role,
+}
 
 impl Prepared {
     /// Builds the first prompt.
@@ -43,19 +68,155 @@ impl Prepared {
         calibration: &Calibration,
         plan: SessionPlan,
     ) -> Result<Self, LoadError> {
-        let _ = (client, calibration, plan);
-        todo!()
+        let later = later_tokens(calibration, &plan);
+        let tokens = (plan.context_tokens as f64 - later).floor();
+        if sizing::parts(calibration, tokens, plan.checks).is_none() {
+            return Err(LoadError::TooSmall {
+                context_tokens: plan.context_tokens,
+                needed: (later + calibration.envelope_tokens).ceil() as u64,
+            });
+        }
+        Ok(Self::with_first(
+            client,
+            calibration,
+            plan,
+            tokens,
+            Role::Main,
+        ))
+    }
+
+    /// Builds a first prompt of `tokens` tokens, or the smallest there is.
+    pub(super) fn with_first(
+        client: &Client,
+        calibration: &Calibration,
+        plan: SessionPlan,
+        tokens: f64,
+        role: Role,
+    ) -> Self {
+        let shape = (tokens.max(0.0) as u64, plan.checks);
+        let correction = lock(&client.shared().corrections).of(shape);
+        let parts = sizing::parts(calibration, tokens + correction.unwrap_or(0.0), plan.checks)
+            .unwrap_or_default();
+        let recipe = Recipe {
+            seed: plan.seed,
+            salt: plan.salt,
+            shared_prefix: plan.shared_prefix,
+            facts: plan.checks,
+        };
+        let output = Output {
+            tokens: plan.answer_tokens,
+            fixed: calibration.fixed_output,
+        };
+        let aim = client.aim();
+        let room = (parts.lines as usize + 1) * 80 + plan.checks as usize * 2048;
+        let mut talk = Conversation::new(aim.dialect, &aim.model, output, room);
+        talk.user(|out| recipe.first(parts, out));
+        let mut prepared = Self {
+            recipe,
+            talk,
+            shape,
+            uncorrected: correction.is_none(),
+            first: None,
+            role,
+            plan,
+        };
+        prepared.first = Some(prepared.request());
+        prepared
+    }
+
+    /// Bytes of the first body.
+    pub fn first_bytes(&self) -> usize {
+        self.first.as_ref().map_or(0, |ask| ask.body.len())
+    }
+
+    fn request(&self) -> Ask {
+        Ask {
+            session: self.plan.id.clone(),
+            role: self.role,
+            body: self.talk.body(),
+            messages: self.talk.messages(),
+            max_tokens: self.plan.answer_tokens,
+        }
     }
 
     /// Sends the first turn.
     pub async fn cold(&mut self, client: &Client) -> Turn {
-        let _ = client;
-        todo!()
+        let ask = self.first.take().unwrap_or_else(|| self.request());
+        let answer = client.ask(ask).await;
+        if let (true, Some(counted)) = (self.uncorrected, answer.attempt.input_tokens) {
+            lock(&client.shared().corrections).learn(self.shape, counted);
+        }
+        self.turn(client, 0, answer, None)
     }
 
     /// Sends the next turn; `index` counts from 1. Not to be called after a turn that failed.
     pub async fn warm(&mut self, client: &Client, index: u32) -> Turn {
-        let _ = (client, index);
-        todo!()
+        let recipe = self.recipe;
+        self.talk.user(|out| recipe.question(index, out));
+        let fact = recipe.asked(index);
+        let answer = client.ask(self.request()).await;
+        self.turn(client, index, answer, Some(fact))
+    }
+
+    /// Takes an answer into the conversation.
+    fn turn(&mut self, client: &Client, index: u32, answer: Answer, fact: Option<Fact>) -> Turn {
+        self.talk.assistant(&answer.text);
+        let Times {
+            wall_s,
+            ttft_s,
+            decode_s,
+        } = times(&answer.attempt, client.aim().speed);
+        let attempt = answer.attempt;
+        let is_whole = attempt.end == End::Complete;
+        let right = fact
+            .as_ref()
+            .filter(|_| is_whole)
+            .map(|fact| fact.is_in(&answer.text) || fact.is_in(&answer.reasoning));
+        Turn {
+            index,
+            sent_at_s: attempt.clocks.sent_s.unwrap_or(attempt.clocks.head_s),
+            wall_s,
+            ttft_s,
+            decode_s,
+            input_tokens: attempt.input_tokens,
+            cached_tokens: attempt.cached_tokens,
+            output_tokens: attempt.output_tokens,
+            asked: fact.map(|fact| fact.key),
+            right,
+            end: attempt.end,
+            refusal: attempt.refusal,
+            error: attempt.error,
+        }
+    }
+}
+
+/// Tokens of the context that are not the first prompt's.
+fn later_tokens(calibration: &Calibration, plan: &SessionPlan) -> f64 {
+    let answer = f64::from(plan.answer_tokens);
+    let turn = calibration.tokens_per_question + answer + TURN_MARGIN;
+    answer + f64::from(plan.checks) * turn
+}
+
+/// The times of a request, in the server's own time.
+pub(super) struct Times {
+    /// To the end of an answer that came whole.
+    pub(super) wall_s: Option<Seconds>,
+    /// To the first token.
+    pub(super) ttft_s: Option<Seconds>,
+    /// From the first token to the last of an answer that came whole.
+    pub(super) decode_s: Option<Seconds>,
+}
+
+pub(super) fn times(attempt: &Attempt, speed: f64) -> Times {
+    let clocks = &attempt.clocks;
+    let between = |from: Option<Seconds>, to: Option<Seconds>| {
+        Some(Seconds((to?.0 - from?.0).max(0.0) * speed))
+    };
+    let is_whole = attempt.end == End::Complete;
+    let end = is_whole.then_some(clocks.end_s);
+    Times {
+        wall_s: between(clocks.sent_s, end),
+        ttft_s: between(clocks.sent_s, clocks.first_token_s),
+        decode_s: between(clocks.first_token_s, clocks.last_token_s).filter(|_| is_whole),
     }
 }

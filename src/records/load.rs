@@ -120,6 +120,9 @@ pub enum RecallRule {
 pub struct Calibration {
     /// Tokens per filler line, as the server counts.
     pub tokens_per_line: f64,
+    /// Tokens of one more word in a line, as the server counts.
+    #[serde(default)]
+    pub tokens_per_word: f64,
     /// Tokens of an empty prompt's envelope, as the server counts.
     pub envelope_tokens: f64,
     /// Tokens of a line with a fact, as the server counts.
