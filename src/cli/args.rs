@@ -63,6 +63,8 @@ pub enum Color {
 pub enum Command {
     /// Run agents together and back to back on one server, verify their work, compare wall time
     Pair(Box<PairArgs>),
+    /// Find out how many agent sessions fit on a server, at which context length
+    Fit(Box<super::fit::FitArgs>),
     /// Serve the simulated LLM server alone
     Sim(SimArgs),
     /// Stand between everyday agents and a server: count, time and show every request

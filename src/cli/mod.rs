@@ -6,6 +6,7 @@ mod bodies;
 mod console;
 mod doing;
 mod exit;
+mod fit;
 mod gateway;
 mod pair;
 mod printing;
@@ -52,6 +53,7 @@ fn dispatch(command: Command, console: Console) -> Result<Exit, Failure> {
         Command::Report(args) => printing::report(&args, console),
         Command::Bodies(args) => bodies::bodies(&args, console),
         Command::Pair(args) => within_runtime(pair::pair(*args, console)),
+        Command::Fit(args) => within_runtime(fit::fit(*args, console)),
         Command::Gateway(args) => within_runtime(gateway::gateway(args, console)),
         Command::Sim(args) => within_runtime(sim::sim(args, console)),
         Command::Tasks { command } => within_runtime(tasks::tasks(command, console)),

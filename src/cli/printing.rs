@@ -7,18 +7,18 @@ use super::args::{Cli, ReportArgs, SchemaOf};
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail};
 use crate::agent::raw::RawProfile as AgentProfile;
-use crate::records::{Event, RequestLine, Run};
+use crate::records::RequestLine;
 use crate::report;
 use crate::server::RawProfile as ServerProfile;
 use crate::standing::LogLine;
-use crate::store::read_run;
+use crate::store::{Stored, StoredEvent, read_run};
 use crate::task::{FixtureToml, TaskToml, Walkthrough};
 
 /// `flashrig schema`.
 pub fn schema(of: SchemaOf, console: Console) -> Result<Exit, Failure> {
     let schema = match of {
-        SchemaOf::Run => schema_for!(Run),
-        SchemaOf::Event => schema_for!(Event),
+        SchemaOf::Run => schema_for!(Stored),
+        SchemaOf::Event => schema_for!(StoredEvent),
         SchemaOf::Request => schema_for!(RequestLine),
         SchemaOf::GatewayLog => schema_for!(LogLine),
         SchemaOf::Task => schema_for!(TaskToml),
@@ -57,9 +57,16 @@ pub fn report(args: &ReportArgs, console: Console) -> Result<Exit, Failure> {
     } else {
         console.result(&format!(
             "{}Results: {}",
-            report::text(&run),
+            rendered(&run),
             args.run.display()
         ));
     }
     Ok(Exit::Yes)
+}
+
+fn rendered(run: &Stored) -> String {
+    match run {
+        Stored::Pair(run) => report::text(run),
+        Stored::Load(run) => report::load_text(run),
+    }
 }

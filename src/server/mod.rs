@@ -8,6 +8,7 @@ mod idle;
 mod library;
 mod raw;
 mod target;
+mod told;
 mod warm_up;
 
 pub use connect::{ConnectError, Connected, Wanted, connect};
@@ -15,4 +16,5 @@ pub use idle::{IdleError, still_there, wait_idle};
 pub use library::{Kind, Library, Profile, SERVER_SCHEMA};
 pub use raw::RawProfile;
 pub use target::{Target, TargetError};
+pub use told::{Told, told};
 pub use warm_up::{WarmUpError, warm_up};
