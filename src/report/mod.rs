@@ -6,6 +6,7 @@ mod fit;
 mod makespans;
 mod prefix;
 mod text;
+mod ttft;
 
 pub use text::text;
 
@@ -25,5 +26,8 @@ pub fn write_pictures(
 
 /// Renders a run of `fit` or `ttft`.
 pub fn load_text(run: &LoadRun) -> String {
-    fit::text(run)
+    match run.command.as_str() {
+        "ttft" => ttft::text(run),
+        _ => fit::text(run),
+    }
 }

@@ -138,6 +138,7 @@ async fn new(
         left_out: Vec::new(),
         resumed: 0,
         cells: Vec::new(),
+        ttft: Vec::new(),
         verdict: None,
     };
     let context = FitContext {
