@@ -7,7 +7,8 @@ use super::args::{Cli, ReportArgs, SchemaOf};
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail};
 use crate::agent::raw::RawProfile as AgentProfile;
-use crate::records::RequestLine;
+use crate::judge;
+use crate::records::{LoadRun, RequestLine};
 use crate::report;
 use crate::server::RawProfile as ServerProfile;
 use crate::standing::LogLine;
@@ -67,6 +68,16 @@ pub fn report(args: &ReportArgs, console: Console) -> Result<Exit, Failure> {
 fn rendered(run: &Stored) -> String {
     match run {
         Stored::Pair(run) => report::text(run),
-        Stored::Load(run) => report::load_text(run),
+        Stored::Load(run) => report::load_text(&judged(run)),
     }
+}
+
+/// A run of `fit` that was killed is judged by what it has.
+fn judged(run: &LoadRun) -> LoadRun {
+    let mut run = run.clone();
+    if run.command == "fit" && run.verdict.is_none() {
+        run.cells = judge::fit::cells(&run);
+        run.verdict = Some(judge::fit::verdict(&run, &run.cells));
+    }
+    run
 }

@@ -5,6 +5,7 @@ mod figures;
 mod fit;
 mod makespans;
 mod prefix;
+mod svg;
 mod text;
 mod ttft;
 
@@ -12,16 +13,15 @@ pub use text::text;
 
 use crate::records::LoadRun;
 
-/// Writes the pictures of a run into its folder.
-///
-/// # Errors
-/// The folder cannot be written.
-pub fn write_pictures(
-    run: &LoadRun,
-    folder: &std::path::Path,
-) -> Result<(), crate::store::StoreError> {
-    let _ = (run, folder);
-    Ok(())
+/// The pictures of a run, as files that stand beside its record.
+pub fn pictures(run: &LoadRun) -> Vec<(&'static str, String)> {
+    match run.command.as_str() {
+        "fit" => svg::slowdown(run)
+            .map(|picture| ("slowdown.svg", picture))
+            .into_iter()
+            .collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// Renders a run of `fit` or `ttft`.

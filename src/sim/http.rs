@@ -1,7 +1,6 @@
 //! Routes: which path is answered by what. The only file that knows both dialects.
 
 use std::convert::Infallible;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,17 +10,20 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::ask::{Ask, AskError, render_message};
 use super::brain::Brain;
 use super::counters::Counters;
-use super::engine::{Event, Job};
+use super::engine::{Event, Incoming as Inbox, Job, Refusal};
 use super::faults::Faults;
-use super::profile::SimProfile;
-use super::reply::Planned;
+use super::memory::Memory;
+use super::profile::{MemoryRefusal, SimProfile};
+use super::reply::{Length, Planned};
+use super::server_log::ServerLog;
 use super::stream::{Broken, Dialect, SseBody};
-use super::{anthropic, openai, tokens};
+use super::tokens::{self, BlockChain};
+use super::{anthropic, metrics, openai, shapes};
 use crate::clock::Stamp;
 
 /// Any response body.
@@ -30,40 +32,47 @@ pub type Body = UnsyncBoxBody<Bytes, Broken>;
 /// Largest request body that is read.
 const BODY_LIMIT_BYTES: usize = 64 << 20;
 
+/// Bodies above this are looked at on another thread, so that the tokens of others are not held
+/// up by them.
+const LONG_BODY_BYTES: usize = 64 << 10;
+
 /// Everything a connection needs to answer.
 pub struct Service {
-    profile: SimProfile,
-    brain: Brain,
-    faults: Faults,
-    seed: u64,
-    requests: AtomicU64,
-    jobs: UnboundedSender<Job>,
-    counters: Arc<Counters>,
+    /// What the server is.
+    pub profile: SimProfile,
+    /// All durations are divided by this.
+    pub speed: f64,
+    /// Decides what is answered.
+    pub brain: Brain,
+    /// What goes wrong on purpose.
+    pub faults: Faults,
+    /// Part of response ids.
+    pub seed: u64,
+    /// Counts generation requests.
+    pub requests: AtomicU64,
+    /// To the engine.
+    pub engine: std::sync::mpsc::Sender<Inbox>,
+    /// What `/metrics` tells.
+    pub counters: Arc<Counters>,
+    /// Memory in use.
+    pub memory: Arc<Memory>,
+    /// What a real server would log.
+    pub server_log: ServerLog,
+}
+
+/// A request that stands in line.
+struct Started {
+    ask: Ask,
+    planned: Planned,
+    events: UnboundedReceiver<Event>,
 }
 
 impl Service {
-    /// Puts the parts together.
-    pub fn new(
-        profile: SimProfile,
-        brain: Brain,
-        faults: Faults,
-        seed: u64,
-        jobs: UnboundedSender<Job>,
-        counters: Arc<Counters>,
-    ) -> Self {
-        Self {
-            profile,
-            brain,
-            faults,
-            seed,
-            requests: AtomicU64::new(0),
-            jobs,
-            counters,
-        }
-    }
-
     /// Answers one request; every failure is an answer too.
-    pub async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+    pub async fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, Infallible> {
         let path = request.uri().path().to_owned();
         let reads = matches!(*request.method(), Method::GET | Method::HEAD);
         Ok(match path.as_str() {
@@ -79,7 +88,11 @@ impl Service {
             "/v1/models" if reads => json_response(StatusCode::OK, &self.models()),
             "/health" if reads => json_response(StatusCode::OK, &json!({"status": "ok"})),
             "/version" if reads => json_response(StatusCode::OK, &self.version()),
-            "/metrics" if reads => text_response(self.metrics()),
+            "/metrics" if reads => text_response(metrics::text(
+                &self.profile.model,
+                &self.counters,
+                &self.memory,
+            )),
             _ => match path.strip_prefix("/v1/models/") {
                 Some(name) if reads && name == self.profile.model => {
                     json_response(StatusCode::OK, &self.model())
@@ -96,29 +109,83 @@ impl Service {
         })
     }
 
-    async fn generate(&self, request: Request<Incoming>, dialect: Dialect) -> Response<Body> {
-        match self.start(request, dialect).await {
-            Ok((ask, planned, events)) if ask.stream => {
-                let body = SseBody::new(dialect, planned, ask.include_usage, events);
+    async fn generate(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+        dialect: Dialect,
+    ) -> Response<Body> {
+        match self.receive(request, dialect).await {
+            Ok(Started {
+                ask,
+                planned,
+                events,
+            }) if ask.stream => {
+                let body = SseBody::new(dialect, planned, ask.include_usage, self.speed, events);
                 response(StatusCode::OK, "text/event-stream", body.boxed_unsync())
             }
-            Ok((_, planned, events)) => self.whole(dialect, &planned, events).await,
+            Ok(started) => self.whole(dialect, &started.planned, started.events).await,
             Err(error) => dialect.error(&error),
         }
     }
 
-    /// Everything up to the moment at which the request stands in line.
-    async fn start(
-        &self,
+    /// Reads a request's body and puts it in line.
+    async fn receive(
+        self: &Arc<Self>,
         request: Request<Incoming>,
         dialect: Dialect,
-    ) -> Result<(Ask, Planned, UnboundedReceiver<Event>), AskError> {
-        let body = read_json(request).await?;
+    ) -> Result<Started, AskError> {
+        let body = read_body(request).await?;
+        // Before anything is done with it: what this simulator needs to look at a prompt is
+        // hidden behind the simulated work, not added to it.
         let arrived = Stamp::now();
+        if body.len() <= LONG_BODY_BYTES {
+            return self.start_or_note(&body, arrived, dialect);
+        }
+        let service = Arc::clone(self);
+        let looked =
+            tokio::task::spawn_blocking(move || service.start_or_note(&body, arrived, dialect));
+        looked.await.unwrap_or(Err(AskError::Stopping))
+    }
+
+    fn start_or_note(
+        &self,
+        body: &[u8],
+        arrived: Stamp,
+        dialect: Dialect,
+    ) -> Result<Started, AskError> {
+        let mut prompt_tokens = None;
+        let started = self.start(body, arrived, dialect, &mut prompt_tokens);
+        if let Err(error) = &started {
+            self.counters.refused.fetch_add(1, Ordering::Relaxed);
+            // Memory has its own line, with both figures.
+            if !matches!(error, AskError::Memory { .. }) {
+                self.server_log.refused(&error.to_string());
+            }
+            let _ = self.engine.send(Inbox::Refusal(Refusal {
+                at: arrived,
+                reason: error.to_string(),
+                prompt_tokens,
+            }));
+        }
+        started
+    }
+
+    /// Everything up to the moment at which the request stands in line.
+    fn start(
+        &self,
+        body: &[u8],
+        arrived: Stamp,
+        dialect: Dialect,
+        counted: &mut Option<u64>,
+    ) -> Result<Started, AskError> {
+        let body = read_json(body)?;
+        shapes::check(&body, &self.faults.refused_shapes)?;
         let ask = dialect.parse(&body)?;
+        drop(body);
         self.check_model(&ask)?;
-        let canonical = ask.canonical();
-        let prompt_tokens = tokens::count(&canonical);
+        let mut text = ask.canonical();
+        let prompt_tokens = tokens::count(&text);
+        *counted = Some(prompt_tokens);
         let context = self.profile.context;
         if prompt_tokens >= context {
             return Err(AskError::TooLong {
@@ -134,42 +201,76 @@ impl Service {
         {
             return Err(AskError::Overloaded { in_flight });
         }
-        let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
         let reply = self.brain.answer(&ask, dialect.call_prefix());
-        let limit = ask
-            .max_tokens
-            .unwrap_or(u64::MAX)
-            .min(context - prompt_tokens);
-        let id = format!(
+        let length = Length {
+            min: ask.min_tokens,
+            max: ask
+                .max_tokens
+                .unwrap_or(u64::MAX)
+                .min(context - prompt_tokens),
+        };
+        let mut planned = Planned::new(
+            String::new(),
+            self.profile.model.clone(),
+            prompt_tokens,
+            reply,
+            length,
+        );
+        let memory = self.reserve(prompt_tokens, planned.tokens as u64)?;
+        let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
+        planned.id = format!(
             "{}{:08x}{number:08x}",
             dialect.id_prefix(),
             self.seed & 0xffff_ffff
         );
-        let planned = Planned::new(id, self.profile.model.clone(), prompt_tokens, &reply, limit);
-
-        let block = self.profile.timing.table().cache_block_tokens;
-        let prompt_chain = tokens::block_chain(&canonical, block);
-        let mut whole = canonical;
-        render_message(&reply.as_message(), &mut whole);
+        let mut chain = BlockChain::new(self.profile.timing.table().cache_block_tokens);
+        let prompt_blocks = chain.extend_to(&text);
+        render_message(&planned.as_message(), &mut text);
+        chain.extend_to(&text);
         let (events, heard) = unbounded_channel();
         let job = Job {
             request: number,
             arrived,
             prompt_tokens,
-            prompt_chain,
-            whole_chain: tokens::block_chain(&whole, block),
-            output_tokens: u32::try_from(planned.pieces.len()).unwrap_or(u32::MAX),
+            chain: chain.into_hashes(),
+            prompt_blocks,
+            output_tokens: u32::try_from(planned.tokens).unwrap_or(u32::MAX),
             fault: self.faults.of(number),
+            uncached: self.faults.uncached(number),
+            streamed: ask.stream,
+            _memory: memory,
             events,
         };
         // Counted here and not by the engine, so that two requests at once cannot both be under
         // the overload limit.
         self.counters.waiting.fetch_add(1, Ordering::Relaxed);
-        if self.jobs.send(job).is_err() {
+        if self.engine.send(Inbox::Job(Box::new(job))).is_err() {
             self.counters.waiting.fetch_sub(1, Ordering::Relaxed);
             return Err(AskError::Stopping);
         }
-        Ok((ask, planned, heard))
+        Ok(Started {
+            ask,
+            planned,
+            events: heard,
+        })
+    }
+
+    fn reserve(
+        &self,
+        prompt_tokens: u64,
+        output_tokens: u64,
+    ) -> Result<super::memory::Reservation, AskError> {
+        let reserved = self.memory.reserve(prompt_tokens, output_tokens);
+        reserved.map_err(|shortage| {
+            self.server_log.no_memory(prompt_tokens, shortage);
+            let refusal = self.profile.timing.table().memory_refusal;
+            AskError::Memory {
+                prompt_tokens,
+                needed_mb: shortage.needed >> 20,
+                available_mb: shortage.available >> 20,
+                unavailable: refusal == MemoryRefusal::Unavailable,
+            }
+        })
     }
 
     fn check_model(&self, ask: &Ask) -> Result<(), AskError> {
@@ -210,7 +311,7 @@ impl Service {
 
     async fn count_tokens(&self, request: Request<Incoming>) -> Response<Body> {
         let counted = async {
-            let ask = anthropic::parse(&read_json(request).await?, false)?;
+            let ask = anthropic::parse(&read_json(&read_body(request).await?)?, false)?;
             self.check_model(&ask)?;
             Ok(tokens::count(&ask.canonical()))
         };
@@ -237,57 +338,6 @@ impl Service {
             "name": "flashrig-sim", "version": env!("CARGO_PKG_VERSION"),
             "profile": self.profile.name, "simulated": true,
         })
-    }
-
-    /// Prometheus text under the names that vLLM gave them and others took over.
-    fn metrics(&self) -> String {
-        let counters = &self.counters;
-        let model = &self.profile.model;
-        let mut out = String::new();
-        for (name, kind, help, value) in [
-            (
-                "num_requests_running",
-                "gauge",
-                "Requests that hold a slot.",
-                &counters.running,
-            ),
-            (
-                "num_requests_waiting",
-                "gauge",
-                "Requests in line.",
-                &counters.waiting,
-            ),
-            (
-                "prompt_tokens_total",
-                "counter",
-                "Prompt tokens, cached ones included.",
-                &counters.prompt_tokens,
-            ),
-            (
-                "generation_tokens_total",
-                "counter",
-                "Generated tokens.",
-                &counters.generation_tokens,
-            ),
-            (
-                "prefix_cache_queries_total",
-                "counter",
-                "Prompt tokens looked up.",
-                &counters.cache_queries,
-            ),
-            (
-                "prefix_cache_hits_total",
-                "counter",
-                "Prompt tokens found in the cache.",
-                &counters.cache_hits,
-            ),
-        ] {
-            let value = value.load(Ordering::Relaxed);
-            // Writing to a String cannot fail.
-            let _ = writeln!(out, "# HELP vllm:{name} {help}\n# TYPE vllm:{name} {kind}");
-            let _ = writeln!(out, "vllm:{name}{{model_name=\"{model}\"}} {value}");
-        }
-        out
     }
 }
 
@@ -339,7 +389,7 @@ impl Dialect {
     }
 }
 
-async fn read_json(request: Request<Incoming>) -> Result<Value, AskError> {
+async fn read_body(request: Request<Incoming>) -> Result<Bytes, AskError> {
     let body = Limited::new(request.into_body(), BODY_LIMIT_BYTES)
         .collect()
         .await
@@ -352,7 +402,11 @@ async fn read_json(request: Request<Incoming>) -> Result<Value, AskError> {
                 AskError::NotJson(format!("the body ended early: {error}"))
             }
         })?;
-    serde_json::from_slice(&body.to_bytes()).map_err(|error| AskError::NotJson(error.to_string()))
+    Ok(body.to_bytes())
+}
+
+fn read_json(body: &[u8]) -> Result<Value, AskError> {
+    serde_json::from_slice(body).map_err(|error| AskError::NotJson(error.to_string()))
 }
 
 /// Unknown routes belong to no dialect; the body can be read as either.

@@ -42,6 +42,7 @@ pub fn config(scripts: Vec<Script>) -> SimConfig {
         scripts,
         seed: 7,
         log: None,
+        server_log: None,
         faults: Faults::default(),
     }
 }

@@ -21,7 +21,7 @@ use crate::report;
 use crate::run::fit::{Begin, FitContext, execute};
 use crate::run::{Bus, Live, Stop};
 use crate::server::{ConnectError, Connected, Target, Wanted, connect};
-use crate::store::Store;
+use crate::store::{Store, write_atomically};
 
 pub use args::FitArgs;
 
@@ -68,7 +68,9 @@ pub async fn fit(args: FitArgs, console: Console) -> Result<Exit, Failure> {
 }
 
 fn show(run: &LoadRun, folder: &Path, console: Console) -> Result<(), Failure> {
-    report::write_pictures(run, folder).or_rig()?;
+    for (name, picture) in report::pictures(run) {
+        write_atomically(&folder.join(name), picture.as_bytes()).or_rig()?;
+    }
     if console.json() {
         console.json_result(run).or_rig()?;
     } else {

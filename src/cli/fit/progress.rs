@@ -13,6 +13,9 @@ use crate::plan::grid::{Step, steps};
 use crate::records::{LoadRun, LoadSpec, LoadWhat, Measured, StopKind};
 use crate::run::Live;
 
+/// Less than this is over before it is read.
+const WORTH_TELLING: Duration = Duration::from_secs(10);
+
 /// Shows what is told until nobody tells any more.
 pub async fn show(console: Console, mut told: mpsc::UnboundedReceiver<Live<LoadWhat>>) {
     let mut course = Course::default();
@@ -67,6 +70,7 @@ impl Course {
                 };
                 let left = self
                     .left()
+                    .filter(|left| *left >= WORTH_TELLING)
                     .map_or_else(String::new, |left| format!(", about {} left", words(left)));
                 Some(format!(
                     "{place} round {round}, {}{left}",

@@ -59,7 +59,11 @@ pub fn sentence(run: &LoadRun, cells: &[Cell]) -> String {
                     (true, 1) => " session",
                     (true, _) => " sessions",
                 };
-                format!("{least}{}{word} at {at}{}", cell.sessions, aside(cell))
+                format!(
+                    "{least}{}{word} at {at}{}",
+                    cell.sessions,
+                    aside(cell, open_question(run, cells, cell))
+                )
             }
         });
     }
@@ -76,15 +80,31 @@ fn none(cells: &[Cell], context_tokens: u64, at: &str, first: bool) -> String {
     }
 }
 
-fn aside(cell: &Cell) -> String {
+/// The smallest larger number of which it could not be told whether it fits.
+fn open_question<'c>(run: &LoadRun, cells: &'c [Cell], largest: &Cell) -> Option<&'c Cell> {
+    of(cells, largest.context_tokens)
+        .filter(|c| c.sessions > largest.sessions)
+        .find(|c| {
+            c.verdict == CellVerdict::Inconclusive && passes(c, run.spec.thresholds).is_none()
+        })
+}
+
+fn aside(cell: &Cell, open: Option<&Cell>) -> String {
     let worst = cell
         .slowdown
         .worst
         .map_or_else(String::new, |w| format!(", {w:.2}×"));
-    match cell.verdict {
-        CellVerdict::Warn => format!(" (warning{worst})"),
-        CellVerdict::Inconclusive => format!(" (pass or warning{worst})"),
-        _ => String::new(),
+    let own = match cell.verdict {
+        CellVerdict::Warn => Some(format!("warning{worst}")),
+        CellVerdict::Inconclusive => Some(format!("pass or warning{worst}")),
+        _ => None,
+    };
+    let open = open.map(|c| format!("{} inconclusive", c.sessions));
+    let parts: Vec<String> = own.into_iter().chain(open).collect();
+    if parts.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", parts.join("; "))
     }
 }
 
@@ -127,6 +147,18 @@ pub fn warnings(run: &LoadRun, cells: &[Cell]) -> Vec<String> {
             "at {places} the server took less than half of the warm prompts from its cache: their \
              turns read them again"
         ));
+    }
+    let found_warm = run.measured.iter().any(|m| {
+        let cold = m.lanes.iter().filter_map(|l| l.turns.first());
+        cold.filter_map(|t| t.cached_tokens.zip(t.input_tokens))
+            .any(|(cached, input)| cached * 20 > input)
+    });
+    if found_warm {
+        all.push(
+            "some first turns found more than a twentieth of their prompts in the server's cache: \
+             cold first-token times are flattered (was the same --seed used before?)"
+                .to_owned(),
+        );
     }
     for fits in fits(run, cells).iter().filter(|f| f.non_monotonic) {
         let failed: Vec<String> = of(cells, fits.context_tokens)

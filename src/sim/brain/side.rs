@@ -21,8 +21,17 @@ pub fn answer(ask: &Ask, plan: Option<&Plan>) -> Reply {
 }
 
 fn asks_for_title(ask: &Ask) -> bool {
-    let mentions = |text: &str| text.to_lowercase().contains("title");
-    mentions(&ask.system) || user_texts(ask).any(mentions)
+    mentions_title(&ask.system) || user_texts(ask).any(mentions_title)
+}
+
+/// Whether a text has the word in any case; a prompt may be a megabyte long and is not copied.
+fn mentions_title(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    memchr::memchr2_iter(b't', b'T', bytes).any(|at| {
+        bytes
+            .get(at..at + 5)
+            .is_some_and(|word| word.eq_ignore_ascii_case(b"title"))
+    })
 }
 
 fn user_texts(ask: &Ask) -> impl DoubleEndedIterator<Item = &str> {

@@ -1,0 +1,3 @@
+//! Single rules of the scheduler.
+
+use super::*;
