@@ -220,9 +220,13 @@ async fn prepare(
         "finding out how {} counts tokens",
         server.record.name
     )));
-    let dialect = choose_dialect(&server.upstream, &server.record.model)
-        .await
-        .or_rig()?;
+    let dialect = choose_dialect(
+        &server.upstream,
+        &server.record.model,
+        args.first_token_limit,
+    )
+    .await
+    .or_rig()?;
     let aim = Aim {
         upstream: server.upstream.clone(),
         model: server.record.model.clone(),

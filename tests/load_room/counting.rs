@@ -33,6 +33,8 @@ pub struct Manner {
     /// Answers with the code that the first session was told.
     pub confuses_sessions: bool,
     pub usage: bool,
+    /// What its route for counting says beyond what its usage says; `None`: it has no such route.
+    pub route_counts_more: Option<u64>,
 }
 
 impl Default for Manner {
@@ -43,6 +45,7 @@ impl Default for Manner {
             forgets: None,
             confuses_sessions: false,
             usage: true,
+            route_counts_more: None,
         }
     }
 }
@@ -60,6 +63,8 @@ pub struct Seen {
     /// Bodies, in order of arrival.
     pub bodies: Vec<Value>,
     pub connections: usize,
+    /// Prompts that were only counted.
+    pub counted: usize,
     /// The first prompt that held facts.
     first_facts: Option<String>,
 }
@@ -100,6 +105,10 @@ impl Counting {
         self.seen.lock().unwrap().connections
     }
 
+    pub fn counted(&self) -> usize {
+        self.seen.lock().unwrap().counted
+    }
+
     /// Tokens of a whole conversation: a few for each message, and the text's.
     pub fn tokens(&self, body: &Value) -> u64 {
         let messages = body["messages"].as_array().unwrap();
@@ -113,8 +122,19 @@ impl Counting {
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let is_chat = request.uri().path() == "/v1/chat/completions";
+        let counts = request.uri().path() == "/v1/messages/count_tokens";
         let body = request.into_body().collect().await.unwrap().to_bytes();
         let body: Value = serde_json::from_slice(&body).unwrap();
+        if counts {
+            return match self.manner.route_counts_more {
+                None => response(404, "application/json", "{}".to_owned()),
+                Some(more) => {
+                    self.seen.lock().unwrap().counted += 1;
+                    let tokens = json!({"input_tokens": self.tokens(&body) + more});
+                    response(200, "application/json", tokens.to_string())
+                }
+            };
+        }
         self.seen.lock().unwrap().bodies.push(body.clone());
         if self.manner.fixes_length.is_none() && body.get("ignore_eos").is_some() {
             let words = json!({"error": {"message": "Unrecognized request argument: ignore_eos",

@@ -135,7 +135,7 @@ async fn a_kept_connection_that_the_server_closed_is_replaced_without_a_word() {
     let limit = Duration::from_secs(60);
     let client = with_limits(&upstream.url(), LoadDialect::OpenaiChat, limit);
     let whole = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 14\r\n\r\ndata: [DONE]\n\n";
-    let (answer, mut peer) = tokio::join!(client.ask(ask()), async {
+    let (answer, peer) = tokio::join!(client.ask(ask()), async {
         let (mut peer, _) = upstream.request().await;
         peer.send(whole).await;
         peer

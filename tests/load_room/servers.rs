@@ -1,10 +1,15 @@
 //! Servers that cannot be measured: what is said of each.
 
+use std::time::Duration;
+
 use flashrig::load::{LoadDialect, LoadError, calibrate, choose_dialect};
 
 use super::counting::{Counting, Manner};
 use super::upstream::Upstream;
 use super::{client, upstream_of};
+
+/// Reached only when something is wrong.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Serves the same bytes to every request, and then closes.
 async fn saying(answer: impl Into<Vec<u8>>) -> String {
@@ -27,13 +32,15 @@ fn http(status: &str, content_type: &str, body: &str) -> String {
 }
 
 async fn trouble(url: &str) -> LoadError {
-    choose_dialect(&upstream_of(url), "m").await.unwrap_err()
+    choose_dialect(&upstream_of(url), "m", LIMIT)
+        .await
+        .unwrap_err()
 }
 
 #[tokio::test]
 async fn a_server_that_streams_is_spoken_to_in_its_dialect() {
     let server = Counting::start(Manner::default()).await;
-    let dialect = choose_dialect(&upstream_of(&server.url), "m").await;
+    let dialect = choose_dialect(&upstream_of(&server.url), "m", LIMIT).await;
     assert_eq!(dialect, Ok(LoadDialect::OpenaiChat));
 
     let upstream = Upstream::bind().await;
@@ -59,7 +66,7 @@ async fn a_server_that_streams_is_spoken_to_in_its_dialect() {
         peer.send(http("200 OK", "text/event-stream", stream).as_bytes())
             .await;
     });
-    let dialect = choose_dialect(&upstream_of(&url), "m").await;
+    let dialect = choose_dialect(&upstream_of(&url), "m", LIMIT).await;
     assert_eq!(dialect, Ok(LoadDialect::AnthropicMessages));
     serving.await.unwrap();
 }
@@ -143,6 +150,17 @@ async fn a_server_that_closes_at_once_gave_no_answer() {
     let error = trouble(&saying("").await).await;
     assert!(matches!(error, LoadError::Failed { .. }), "{error:?}");
     assert!(error.to_string().contains("no HTTP answer"), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_accepts_and_generates_nothing_is_called_stalled() {
+    let upstream = Upstream::bind().await;
+    let to = upstream_of(&upstream.url());
+    let limit = Duration::from_millis(1);
+    let (dialect, _held) = tokio::join!(choose_dialect(&to, "m", limit), upstream.request());
+    let error = dialect.unwrap_err();
+    assert!(matches!(error, LoadError::Stalled { .. }), "{error:?}");
+    assert!(error.to_string().contains("generates nothing"), "{error}");
 }
 
 #[tokio::test]

@@ -125,3 +125,29 @@ async fn a_server_that_refuses_the_length_fields_is_asked_without_them() {
         assert_eq!(refusals.count(), refused);
     }
 }
+
+#[tokio::test]
+async fn prompts_are_counted_without_generating_where_the_server_counts_as_its_usage_does() {
+    let with = async |route_counts_more| {
+        let manner = Manner {
+            route_counts_more,
+            ..Manner::default()
+        };
+        let server = Counting::start(manner).await;
+        let client = client(&server.url, LoadDialect::OpenaiChat);
+        let calibration = calibrate(&client, 3).await.unwrap();
+        (calibration, server.counted(), server.bodies().len())
+    };
+    let (by_usage, counted, generated) = with(None).await;
+    assert_eq!((counted, generated), (0, 6));
+    let (by_route, counted, generated) = with(Some(0)).await;
+    assert_eq!((counted, generated), (6, 1));
+    assert_eq!(by_route, by_usage);
+    let (distrusted, counted, generated) = with(Some(3)).await;
+    assert_eq!(
+        (counted, generated),
+        (1, 6),
+        "another count than usage's is not used"
+    );
+    assert_eq!(distrusted, by_usage);
+}

@@ -252,10 +252,10 @@ async fn aim(
         "finding out how {} counts tokens",
         server.record.name
     )));
-    let dialect = choose_dialect(&server.upstream, &server.record.model)
+    let limit = typed::duration(spec.first_token_limit_s);
+    let dialect = choose_dialect(&server.upstream, &server.record.model, limit)
         .await
         .or_rig()?;
-    let limit = typed::duration(spec.first_token_limit_s);
     let aim = Aim {
         upstream: server.upstream.clone(),
         model: server.record.model.clone(),
