@@ -1,7 +1,7 @@
 //! Judgement of `ttft`: from requests at once to one line for each number of them. Pure; no I/O.
 
 use crate::clock::Seconds;
-use crate::config::count_in_words;
+use crate::config::{count_in_words, seconds_in_words};
 use crate::records::{
     End, Lane, LoadRun, LoadVerdict, Measured, StopKind, TtftRow, TtftSpread, Turn,
 };
@@ -280,5 +280,5 @@ fn at_once(row: &TtftRow, spread: TtftSpread) -> String {
 }
 
 fn in_seconds(value: Seconds) -> String {
-    format!("{:.1} s", value.0)
+    seconds_in_words(value.0)
 }

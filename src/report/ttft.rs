@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use comfy_table::{CellAlignment, Table, presets};
 use console::Style;
 
-use super::figures::{count, seconds};
-use crate::config::count_in_words;
+use super::figures::count;
+use crate::clock::Seconds;
+use crate::config::{count_in_words, seconds_in_words};
 use crate::records::{LoadRun, RunState, TtftRow};
 
 /// Renders a run.
@@ -41,14 +42,16 @@ pub fn text(run: &LoadRun) -> String {
 fn head(run: &LoadRun, out: &mut String) {
     let server = &run.server;
     if server.simulated {
-        let speed = server
-            .speed
-            .map_or_else(String::new, |s| format!(" at speed {s}"));
-        let _ = writeln!(
-            out,
-            "{} server{speed}: its speed is made up, and times are its own seconds.",
-            Style::new().yellow().bold().apply_to("SIMULATED"),
-        );
+        let mark = Style::new().yellow().bold().apply_to("SIMULATED");
+        let words = match server.speed {
+            Some(speed) => {
+                format!("at speed {speed}: it is made up, and times are its own seconds")
+            }
+            None => {
+                "whose speed is not known here: it is made up, and times are wall time".to_owned()
+            }
+        };
+        let _ = writeln!(out, "{mark} server {words}.");
     }
     let version = server.version.as_deref().unwrap_or("version unknown");
     let _ = writeln!(
@@ -112,7 +115,8 @@ fn table(run: &LoadRun) -> Table {
 
 fn cells(row: &TtftRow, with_long: bool) -> Vec<String> {
     let spread = row.ttft_s;
-    let time = |value: Option<crate::clock::Seconds>| seconds(value.map(|s| s.0));
+    let time =
+        |value: Option<Seconds>| value.map_or_else(|| "–".to_owned(), |s| seconds_in_words(s.0));
     let tokens = |value: Option<u64>| count(value.map(|n| n as f64));
     let cached = row
         .cached_tokens

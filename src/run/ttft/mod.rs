@@ -2,12 +2,16 @@
 //!
 //! A server that stops answering ends the run; what was measured stays. Nothing is judged here.
 
+mod stall;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
+
+use stall::{Served, stopped, watch_pulse};
 
 use super::rounds::own_cpu;
 use super::{Bus, RunError, Stop};
@@ -16,10 +20,10 @@ use crate::config::in_words;
 use crate::judge::ttft::{rows, verdict};
 use crate::load::{Client, Meter, Prepared, SessionAttempt, SessionPlan, salt};
 use crate::records::{
-    Calibration, CellStop, ClientHonesty, End, Lane, LeftOut, LoadRun, LoadSpec, LoadWhat,
-    Measured, RunState, ServerTold, StopKind, Turn,
+    Calibration, CellStop, ClientHonesty, Lane, LeftOut, LoadRun, LoadSpec, LoadWhat, Measured,
+    RunState, ServerTold, StopKind, Turn,
 };
-use crate::server::{Connected, Pulse, pulse, wait_idle};
+use crate::server::{Connected, wait_idle};
 
 /// The longest wait for the server to be idle, on the wall clock.
 const IDLE_LIMIT: Duration = Duration::from_secs(600);
@@ -83,34 +87,34 @@ async fn measure_all(context: &TtftContext) -> anyhow::Result<Option<String>> {
     let spec = &context.spec;
     let mut served = Served::default();
     let steps = (1..=spec.rounds).flat_map(|round| spec.sessions.iter().map(move |n| (round, *n)));
-    let mut ended: Option<String> = None;
+    let mut ended: Option<CellStop> = None;
     for (round, agents) in steps {
         if context.stop.is_set() {
             return Ok(None);
         }
-        if let Some(words) = &ended {
+        if let Some(stop) = &ended {
             context.bus.fact(LoadWhat::CellLeftOut {
-                left_out: left_out(context, round, agents, words),
+                left_out: LeftOut {
+                    round: Some(round),
+                    context_tokens: prompt_tokens(spec),
+                    sessions: agents,
+                    reason: match stop.kind {
+                        StopKind::Stalled => "not tried: the server had stopped answering",
+                        _ => "not tried: the server was gone",
+                    }
+                    .to_owned(),
+                },
             })?;
             continue;
         }
         let (measured, rows) = measure(context, round, agents, &mut served).await?;
-        let stop = measured.stopped.clone();
+        ended = measured
+            .stopped
+            .clone()
+            .filter(|stop| stop.kind != StopKind::Interrupted);
         keep(context, measured, &rows)?;
-        ended = stop
-            .filter(|stop| stop.kind != StopKind::Interrupted)
-            .map(|stop| stop.words);
     }
-    Ok(ended)
-}
-
-fn left_out(context: &TtftContext, round: u32, agents: u32, words: &str) -> LeftOut {
-    LeftOut {
-        round: Some(round),
-        context_tokens: prompt_tokens(&context.spec),
-        sessions: agents,
-        reason: format!("not tried any more: {words}"),
-    }
+    Ok(ended.map(|stop| stop.words))
 }
 
 fn prompt_tokens(spec: &LoadSpec) -> u64 {
@@ -130,13 +134,6 @@ fn keep(context: &TtftContext, measured: Measured, rows: &[SessionAttempt]) -> a
         measured: Box::new(measured),
     })?;
     Ok(())
-}
-
-/// What the server did for requests so far.
-#[derive(Clone, Copy, Debug, Default)]
-struct Served {
-    sent: u32,
-    generated: u32,
 }
 
 /// So many requests at once.
@@ -174,7 +171,14 @@ async fn measure(
     let requests = prepare(context, round, agents).await?;
     context.client.connect(requests.len()).await;
     let meter = Meter::start(&context.client, context.embedded).context("the client's meter")?;
-    let volley = context.stop.unless(volley(&context.client, requests)).await;
+    let mut seen = None;
+    let volley = async {
+        tokio::select! {
+            lanes = volley(&context.client, requests) => lanes,
+            never = watch_pulse(context, &mut seen) => match never {},
+        }
+    };
+    let volley = context.stop.unless(volley).await;
     measured.client = meter.finish();
     let rows = context.client.take_rows();
     let Some(lanes) = volley else {
@@ -184,7 +188,7 @@ async fn measure(
     measured.lanes = lanes?;
     measured.start_skew_s = skew(&measured.lanes, speed);
     served.note(&measured.lanes);
-    measured.stopped = stopped(context, &measured.lanes, *served).await;
+    measured.stopped = stopped(context, &measured.lanes, *served, seen).await;
     Ok((measured, rows))
 }
 
@@ -257,126 +261,4 @@ fn skew(lanes: &[Lane], speed: f64) -> Option<Seconds> {
     let sent = || turns(lanes).map(|turn| turn.sent_at_s.0);
     let (first, last) = (sent().reduce(f64::min)?, sent().reduce(f64::max)?);
     Some(Seconds((last - first) * speed))
-}
-
-impl Served {
-    fn note(&mut self, lanes: &[Lane]) {
-        let reached = turns(lanes).filter(|turn| turn.end != End::Unreachable);
-        self.sent += u32::try_from(reached.count()).unwrap_or(u32::MAX);
-        let generated = turns(lanes).filter(|turn| turn.ttft_s.is_some());
-        self.generated += u32::try_from(generated.count()).unwrap_or(u32::MAX);
-    }
-}
-
-/// Whether the server has stopped answering: somebody waited in vain, or nobody is there.
-async fn stopped(context: &TtftContext, lanes: &[Lane], served: Served) -> Option<CellStop> {
-    let all = |end| turns(lanes).all(|turn: &Turn| turn.end == end);
-    if all(End::Unreachable) {
-        let words = turns(lanes).find_map(|turn| turn.error.as_ref().map(|e| e.message.clone()));
-        return Some(CellStop {
-            kind: StopKind::Failed,
-            words: format!(
-                "the server is gone: {}",
-                words.unwrap_or_else(|| "nobody answers there".to_owned())
-            ),
-        });
-    }
-    let stalled = turns(lanes).filter(|turn| turn.end == End::Stalled).count();
-    if stalled == 0 {
-        return None;
-    }
-    let pulse = pulse(&context.server).await;
-    Some(CellStop {
-        kind: StopKind::Stalled,
-        words: stall_words(served, stalled, context.spec.first_token_limit_s, &pulse),
-    })
-}
-
-/// What a stalled server is called, and what to do.
-fn stall_words(served: Served, stalled: usize, limit: Seconds, pulse: &Pulse) -> String {
-    let Served { sent, generated } = served;
-    let limit = limit.0;
-    let first = match generated {
-        0 => format!("the server accepted {sent} requests and generated for none"),
-        k if usize::try_from(sent - k).unwrap_or(0) < stalled => format!(
-            "the server accepted {sent} requests and began to answer {k}, then fell silent in \
-             {stalled} of its answers"
-        ),
-        k => format!("the server accepted {sent} requests, generated for {k}, then for none"),
-    };
-    let life = if !pulse.is_there {
-        "it is gone now; look into its log and start it again".to_owned()
-    } else {
-        let check = match (pulse.health, pulse.models) {
-            (Some(status @ 200..=299), _) => format!("its health check says {status}"),
-            (_, Some(status @ 200..=299)) => format!("its model list still answers {status}"),
-            (Some(status), _) => format!("its health check says {status}"),
-            (None, _) => "its health check gives no answer".to_owned(),
-        };
-        match pulse.requests {
-            Some(n) if n > 0.0 => format!(
-                "{check}, and its metrics tell of {n} requests in work; if it is only slow, give a \
-                 longer --first-token-limit, else start it again"
-            ),
-            Some(_) => format!(
-                "{check}, and by its metrics it works on nothing: it lost the requests; start it \
-                 again"
-            ),
-            None => format!("{check}; look into its log and start it again"),
-        }
-    };
-    format!("{first}: {stalled} waited {limit} s in vain; {life}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ALIVE: Pulse = Pulse {
-        is_there: true,
-        health: Some(200),
-        models: Some(200),
-        requests: None,
-    };
-
-    fn words(sent: u32, generated: u32, stalled: usize, pulse: &Pulse) -> String {
-        let served = Served { sent, generated };
-        stall_words(served, stalled, Seconds(600.0), pulse)
-    }
-
-    #[test]
-    fn a_server_that_lives_and_generates_no_more_is_named_as_one() {
-        let words = words(15, 6, 9, &ALIVE);
-        let start = "the server accepted 15 requests, generated for 6, then for none: 9 waited 600 s \
-                     in vain; its health check says 200";
-        assert!(words.starts_with(start), "{words}");
-    }
-
-    #[test]
-    fn a_server_that_lost_requests_is_told_from_one_that_may_be_slow() {
-        let idle = Pulse {
-            requests: Some(0.0),
-            ..ALIVE
-        };
-        assert!(words(8, 6, 2, &idle).contains("it lost the requests"));
-        let busy = Pulse {
-            requests: Some(2.0),
-            ..ALIVE
-        };
-        assert!(words(8, 6, 2, &busy).contains("longer --first-token-limit"));
-    }
-
-    #[test]
-    fn a_server_that_is_gone_is_said_to_be() {
-        let gone = words(3, 0, 3, &Pulse::default());
-        assert!(
-            gone.contains("generated for none") && gone.contains("it is gone now"),
-            "{gone}"
-        );
-    }
-
-    #[test]
-    fn silence_in_the_middle_of_answers_is_not_called_silence_before_them() {
-        assert!(words(4, 4, 2, &ALIVE).contains("fell silent in 2 of its answers"));
-    }
 }
