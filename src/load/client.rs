@@ -75,6 +75,8 @@ struct Rows {
 #[derive(Debug, Default)]
 struct Gauges {
     in_flight: AtomicU32,
+    /// Requests of sessions that have no token yet.
+    without_token: AtomicU32,
     peak: AtomicU32,
     /// Walls of the requests that ended whole, in seconds.
     walls: Mutex<Vec<f64>>,
@@ -128,6 +130,12 @@ impl Client {
         self.0.gauges.in_flight.load(Ordering::Relaxed)
     }
 
+    /// Requests of sessions that have no token yet: the server reads their prompts, or they wait
+    /// for that. Side requests do not count.
+    pub fn without_token(&self) -> u32 {
+        self.0.gauges.without_token.load(Ordering::Relaxed)
+    }
+
     pub(super) fn shared(&self) -> &Shared {
         &self.0
     }
@@ -163,6 +171,16 @@ impl Shared {
     pub(super) fn opened(&self) {
         let open = self.gauges.in_flight.fetch_add(1, Ordering::Relaxed) + 1;
         self.gauges.peak.fetch_max(open, Ordering::Relaxed);
+    }
+
+    /// A session's request waits for its first token.
+    pub(super) fn waits_for_token(&self) {
+        self.gauges.without_token.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It came, or will not come any more.
+    pub(super) fn waits_no_more(&self) {
+        self.gauges.without_token.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// It is over.

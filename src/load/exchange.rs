@@ -18,7 +18,7 @@ use super::client::{Answer, Ask, Shared};
 use super::wire::Wire;
 use crate::clock::Stamp;
 use crate::observe::{Close, Watch, refusal};
-use crate::records::{Attempt, AttemptError, Dialect, End};
+use crate::records::{Attempt, AttemptError, Dialect, End, Role};
 
 /// The kind of the error of an answer that is a web page.
 pub(super) const HTML: &str = "html";
@@ -51,12 +51,17 @@ pub(super) async fn run(shared: &Shared, ask: Ask) -> Answer {
     attempt.clocks.body_s = Some(attempt.clocks.head_s);
     attempt.clocks.permit_s = attempt.clocks.body_s;
     shared.opened();
+    let waits = role == Role::Main;
+    if waits {
+        shared.waits_for_token();
+    }
     let mut open = Open {
         shared,
         session,
         attempt,
         written: false,
         sent: None,
+        waits,
     };
     let aim = &shared.aim;
     match post(aim, aim.dialect.path(), aim.dialect.dialect(), body) {
@@ -109,6 +114,8 @@ struct Open<'s> {
     /// Whether its row is written.
     written: bool,
     sent: Option<Stamp>,
+    /// Whether it is a session's, and has no token yet.
+    waits: bool,
 }
 
 /// How the reading of an answer came to its end.
@@ -225,6 +232,9 @@ impl Open<'_> {
                         if let Some(data) = frame.data_ref() {
                             self.took(data, at);
                             watch.bytes(data, at);
+                            if self.waits && watch.facts().last_token.is_some() {
+                                self.waits_no_more();
+                            }
                         }
                     }
                     Poll::Ready(Some(Err(error))) => {
@@ -261,6 +271,12 @@ impl Open<'_> {
             }
         })
         .await
+    }
+
+    fn waits_no_more(&mut self) {
+        if std::mem::take(&mut self.waits) {
+            self.shared.waits_no_more();
+        }
     }
 
     fn took(&mut self, data: &Bytes, at: Stamp) {
@@ -311,6 +327,7 @@ impl Open<'_> {
 
     /// Writes the row.
     fn close(&mut self, end: End, at: Stamp) -> Attempt {
+        self.waits_no_more();
         let attempt = &mut self.attempt;
         attempt.end = end;
         attempt.clocks.end_s = self.shared.origin.at(at);

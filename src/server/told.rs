@@ -8,8 +8,10 @@ use super::http::ask;
 
 /// Counters of refused requests: that of the embedded server.
 const REFUSED: [&str; 1] = ["flashrig_sim:requests_refused_total"];
-/// Gauges of memory in use, in bytes: those of the embedded server and of mlx-serve.
-const MEMORY: [&str; 2] = ["flashrig_sim:memory_bytes", "mlx_serve:mlx_active_bytes"];
+/// Gauges of memory in use, in bytes: that of mlx-serve, which the embedded server has too.
+const MEMORY: [&str; 1] = ["mlx_serve:mlx_active_bytes"];
+/// The most memory that was in use since the server started: that of the embedded server.
+const PEAK: [&str; 1] = ["flashrig_sim:memory_peak_bytes"];
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// What the metrics said at one time.
@@ -19,6 +21,8 @@ pub struct Told {
     pub refused: Option<u64>,
     /// Memory in use, in bytes.
     pub memory_bytes: Option<u64>,
+    /// The most of it since the server started.
+    pub peak_bytes: Option<u64>,
 }
 
 /// Reads the server's metrics; a server without any tells nothing.
@@ -34,6 +38,7 @@ fn read(metrics: &str) -> Told {
     Told {
         refused: sum(metrics, &REFUSED),
         memory_bytes: sum(metrics, &MEMORY),
+        peak_bytes: sum(metrics, &PEAK),
     }
 }
 

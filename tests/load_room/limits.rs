@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flashrig::load::{Ask, LoadDialect};
+use flashrig::load::{Ask, LoadDialect, Meter};
 use flashrig::records::{End, Role};
 
 use super::upstream::{Peer, Upstream};
@@ -127,6 +127,31 @@ async fn a_request_that_is_given_up_closes_its_connection_and_leaves_a_row() {
     let rows = client.take_rows();
     assert_eq!(rows.len(), 1);
     assert_eq!(rows[0].attempt.end, End::ClientAborted);
+}
+
+#[tokio::test]
+async fn the_requests_said_to_be_open_at_once_are_those_that_the_server_has() {
+    let upstream = Upstream::bind().await;
+    let limit = Duration::from_secs(60);
+    let client = with_limits(&upstream.url(), LoadDialect::OpenaiChat, limit);
+    let meter = Meter::start(&client, false).unwrap();
+    let all = async {
+        tokio::join!(client.ask(ask()), client.ask(ask()), client.ask(ask()));
+    };
+    let serving = async {
+        let mut peers = Vec::new();
+        for _ in 0..3 {
+            peers.push(upstream.request().await.0);
+        }
+        assert_eq!(client.in_flight(), 3);
+        for mut peer in peers {
+            peer.send([HEAD, TOKEN, b"data: [DONE]\n\n"].concat()).await;
+        }
+    };
+    tokio::join!(all, serving);
+    let honesty = meter.finish();
+    assert_eq!((honesty.max_in_flight, client.in_flight()), (Some(3), 0));
+    assert!(honesty.cpu_s.is_some() && honesty.cpu_share.is_some(), "{honesty:?}");
 }
 
 #[tokio::test]

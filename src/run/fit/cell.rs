@@ -1,6 +1,5 @@
 //! One combination: so many sessions at one context length.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -15,6 +14,8 @@ use crate::plan::grid::Step;
 use crate::records::{ClientHonesty, Lane, Measured, ServerTold, SideTurn, Turn};
 use crate::server::{Told, told, wait_idle};
 
+/// How often the server is asked how much memory it uses.
+const MEMORY_EVERY: Duration = Duration::from_millis(500);
 /// The longest wait for the server to be idle, on the wall clock.
 const IDLE_LIMIT: Duration = Duration::from_secs(600);
 
@@ -45,7 +46,8 @@ pub async fn measure(
     let meter = Meter::start(&context.client, context.embedded).context("the client's meter")?;
 
     let lanes = Lanes::new(step.sessions);
-    let ended = phases(context, step, attempt, &lanes, sessions, &mut measured.side).await;
+    let phases = phases(context, step, attempt, &lanes, sessions, &mut measured.side);
+    let (ended, most) = watching_memory(context, phases).await;
     measured.client = meter.finish();
     let after = told(&context.server).await;
     let rows = context.client.take_rows();
@@ -54,7 +56,7 @@ pub async fn measure(
     }
     measured.stopped = ended.err();
     measured.lanes = lanes.take();
-    measured.told = told_between(before, after);
+    measured.told = told_between(before, after, most);
     measured.start_skew_s = start_skew(context, &measured.lanes);
     measured.warm_span_s = warm_span(&measured.lanes, context.speed);
     Ok((measured, rows))
@@ -72,14 +74,8 @@ async fn phases(
         let sessions = lanes.cold(context, sessions).await?;
         return lanes.warm(context, sessions).await;
     };
-    let reading = AtomicBool::new(true);
-    let cold = async {
-        let done = lanes.cold(context, sessions).await;
-        reading.store(false, Ordering::Relaxed);
-        done
-    };
-    let beside = sides.during_cold(|| reading.load(Ordering::Relaxed), side);
-    let sessions = unless_broken(cold, beside).await?;
+    let beside = sides.during_cold(|| lanes.unsent(), side);
+    let sessions = unless_broken(lanes.cold(context, sessions), beside).await?;
     let (over, is_over) = oneshot::channel();
     let warm = async {
         let done = lanes.warm(context, sessions).await;
@@ -159,13 +155,40 @@ fn unmeasured(step: Step) -> Measured {
     }
 }
 
-fn told_between(before: Told, after: Told) -> ServerTold {
+/// Runs `phases`, and meanwhile asks the server from time to time how much memory it uses.
+async fn watching_memory<T>(
+    context: &FitContext,
+    phases: impl Future<Output = T>,
+) -> (T, Option<u64>) {
+    let mut most = None;
+    tokio::pin!(phases);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut phases => return (done, most),
+            () = tokio::time::sleep(MEMORY_EVERY) => {
+                let told = told(&context.server);
+                tokio::select! {
+                    biased;
+                    done = &mut phases => return (done, most),
+                    told = told => most = most.max(told.memory_bytes),
+                }
+            }
+        }
+    }
+}
+
+fn told_between(before: Told, after: Told, most: Option<u64>) -> ServerTold {
+    // A server that keeps its peak tells of this combination only where the peak rose.
+    let peak = after
+        .peak_bytes
+        .filter(|_| after.peak_bytes > before.peak_bytes);
     ServerTold {
         refused: before
             .refused
             .zip(after.refused)
             .map(|(before, after)| after.saturating_sub(before)),
-        peak_memory_bytes: after.memory_bytes,
+        peak_memory_bytes: most.max(peak),
     }
 }
 

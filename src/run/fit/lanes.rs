@@ -3,6 +3,7 @@
 //! Turns are kept as they end, outside of the sessions' tasks, so that nothing is lost when the
 //! tasks are broken off.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Barrier;
@@ -16,7 +17,11 @@ use crate::run::Stop;
 
 /// The sessions of a combination.
 #[derive(Clone, Debug)]
-pub struct Lanes(Arc<Vec<Mutex<Lane>>>);
+pub struct Lanes {
+    all: Arc<Vec<Mutex<Lane>>>,
+    /// First turns that were not sent yet.
+    unsent: Arc<AtomicU32>,
+}
 
 /// Why a phase ended early, in words.
 pub type Broken = CellStop;
@@ -24,25 +29,32 @@ pub type Broken = CellStop;
 impl Lanes {
     /// So many, of which nothing is known yet: `s1`, `s2`, …
     pub fn new(sessions: u32) -> Self {
-        Self(Arc::new(
-            (1..=sessions)
-                .map(|n| {
-                    Mutex::new(Lane {
-                        id: name(n),
-                        turns: Vec::new(),
-                    })
-                })
-                .collect(),
-        ))
+        let lane = |n| {
+            Mutex::new(Lane {
+                id: name(n),
+                turns: Vec::new(),
+            })
+        };
+        Self {
+            all: Arc::new((1..=sessions).map(lane).collect()),
+            unsent: Arc::new(AtomicU32::new(sessions)),
+        }
+    }
+
+    /// First turns that were not sent yet.
+    pub fn unsent(&self) -> u32 {
+        self.unsent.load(Ordering::Relaxed)
     }
 
     fn lane(&self, index: usize) -> MutexGuard<'_, Lane> {
-        self.0[index].lock().unwrap_or_else(PoisonError::into_inner)
+        self.all[index]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// All that is known.
     pub fn take(&self) -> Vec<Lane> {
-        (0..self.0.len())
+        (0..self.all.len())
             .map(|index| self.lane(index).clone())
             .collect()
     }
@@ -75,6 +87,7 @@ impl Lanes {
                 if !later.is_zero() {
                     tokio::time::sleep(later).await;
                 }
+                lanes.unsent.fetch_sub(1, Ordering::Relaxed);
                 let turn = session.cold(&client).await;
                 match lanes.keep(index, turn) {
                     Some(broken) => Err(broken),
@@ -118,7 +131,7 @@ impl Lanes {
     /// Adds a last turn to every session that was broken off in the middle of one: the client's
     /// rows tell of it.
     pub fn broken_off(&self, rows: &[SessionAttempt], speed: f64) {
-        for index in 0..self.0.len() {
+        for index in 0..self.all.len() {
             let mut lane = self.lane(index);
             let cut = rows.iter().find(|row| {
                 row.session == lane.id

@@ -64,20 +64,23 @@ impl<'c> Sides<'c> {
         }
     }
 
-    /// While first turns are read: the first one a moment after the first of them was sent, then
-    /// one after the other. `reading` says whether any first turn is still without its end; the
-    /// last side request is waited for, so that it is over before warm turns begin.
-    pub async fn during_cold(&self, reading: impl Fn() -> bool, into: &mut Vec<SideTurn>) {
-        while reading() && self.context.client.in_flight() == 0 {
-            tokio::time::sleep(POLL).await;
-        }
-        tokio::time::sleep(self.context.on_the_wall(A_MOMENT)).await;
+    /// While first prompts are read: the first one a moment after the first of them was sent, then
+    /// one after the other. `unsent` tells how many first turns are still to be sent. The last side
+    /// request is waited for, so that it is over before warm turns begin.
+    pub async fn during_cold(&self, unsent: impl Fn() -> u32, into: &mut Vec<SideTurn>) {
+        let client = &self.context.client;
         for number in 0..u64::from(self.spec.during_cold) {
-            if !reading() {
-                return;
+            while client.without_token() == 0 {
+                if unsent() == 0 {
+                    return;
+                }
+                tokio::time::sleep(POLL).await;
+            }
+            if number == 0 {
+                tokio::time::sleep(self.context.on_the_wall(A_MOMENT)).await;
             }
             let plan = self.plan(number, true);
-            into.push(side(&self.context.client, &self.context.calibration, plan).await);
+            into.push(side(client, &self.context.calibration, plan).await);
         }
     }
 
