@@ -241,10 +241,13 @@ fn prompts_that_begin_alike_are_found_in_the_cache_by_those_that_come_later() {
 
 #[test]
 fn a_server_that_stops_answering_is_named_and_what_was_measured_stays() {
-    let server = sim(1000.0, Faults {
-        stall_after_requests: Some(CALIBRATION + 6),
-        ..Faults::default()
-    });
+    let server = sim(
+        1000.0,
+        Faults {
+            stall_after_requests: Some(CALIBRATION + 6),
+            ..Faults::default()
+        },
+    );
     let url = server.base_url();
     let ran = ttft(&[
         "--server",
@@ -320,10 +323,13 @@ fn a_profile_that_stalls_after_six_streams_ends_within_its_limit() {
 #[test]
 fn a_server_that_turns_requests_away_gets_a_line_for_them_and_the_answer_no() {
     // Slow enough that all are there before the first is over.
-    let server = sim(20.0, Faults {
-        overload_above: Some(2),
-        ..Faults::default()
-    });
+    let server = sim(
+        20.0,
+        Faults {
+            overload_above: Some(2),
+            ..Faults::default()
+        },
+    );
     let ran = ttft(&[
         "--server",
         &server.base_url(),
@@ -344,10 +350,13 @@ fn a_server_that_turns_requests_away_gets_a_line_for_them_and_the_answer_no() {
 
 #[test]
 fn a_server_that_does_not_take_the_length_fields_is_measured_and_the_reader_told() {
-    let server = sim(1000.0, Faults {
-        refused_shapes: vec![flashrig::sim::RefusedShape::FixedLength],
-        ..Faults::default()
-    });
+    let server = sim(
+        1000.0,
+        Faults {
+            refused_shapes: vec![flashrig::sim::RefusedShape::FixedLength],
+            ..Faults::default()
+        },
+    );
     let ran = ttft(&["--server", &server.base_url(), "--agents", "1", "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     let run = ran.json();

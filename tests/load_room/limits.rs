@@ -151,7 +151,10 @@ async fn the_requests_said_to_be_open_at_once_are_those_that_the_server_has() {
     tokio::join!(all, serving);
     let honesty = meter.finish();
     assert_eq!((honesty.max_in_flight, client.in_flight()), (Some(3), 0));
-    assert!(honesty.cpu_s.is_some() && honesty.cpu_share.is_some(), "{honesty:?}");
+    assert!(
+        honesty.cpu_s.is_some() && honesty.cpu_share.is_some(),
+        "{honesty:?}"
+    );
 }
 
 #[tokio::test]
