@@ -282,3 +282,6 @@ fn at_once(row: &TtftRow, spread: TtftSpread) -> String {
 fn in_seconds(value: Seconds) -> String {
     seconds_in_words(value.0)
 }
+
+#[cfg(test)]
+mod tests;
