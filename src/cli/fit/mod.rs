@@ -20,7 +20,7 @@ use crate::records::{LoadRun, LoadSpec, LoadWhat, RUN_SCHEMA, Rig, RunState};
 use crate::report;
 use crate::run::fit::{Begin, FitContext, execute};
 use crate::run::{Bus, Live, Stop};
-use crate::server::{ConnectError, Connected, Target, Wanted, connect};
+use crate::server::{Change, ConnectError, Connected, Target, Wanted, connect};
 use crate::store::{Store, write_atomically};
 
 pub use args::FitArgs;
@@ -102,14 +102,15 @@ async fn new(
 ) -> Result<(FitContext, Begin, PathBuf), Failure> {
     let spec = typed::spec(args)?;
     let project = std::env::current_dir().or_rig()?;
-    let target = Target::parse(
+    let target = target(
         args.server.server.as_deref(),
         args.server.speed,
-        Some(&project),
-    )
-    .or_usage()?;
+        &args.sets,
+        &project,
+    )?;
     writable(&args.results)?;
-    let server = reach(args, args.server.model.clone(), &target).await?;
+    let mut server = reach(args, args.server.model.clone(), &target).await?;
+    server.record.settings.clone_from(&args.sets);
     typed::within(&spec, &server.record)?;
     let origin = Origin::now();
     let aimed = aim(&server, &spec, origin.clone(), &live).await?;
@@ -175,12 +176,11 @@ async fn again(
     let project = std::env::current_dir().or_rig()?;
     // The address of an embedded server is a new one each time; its profile's name is not.
     let name = args.server.server.as_deref().unwrap_or(&run.server.name);
-    let target = Target::parse(
-        Some(name),
-        run.server.speed.filter(|_| is_embedded(&run)),
-        Some(&project),
-    )
-    .or_usage()?;
+    let was = &run.server;
+    let target = match target(Some(name), None, &was.settings, &project)? {
+        Target::Simulated { .. } => target(Some(name), was.speed, &was.settings, &project)?,
+        attached @ Target::Attached { .. } => attached,
+    };
     let server = reach(args, Some(run.server.model.clone()), &target).await?;
     typed::same_server(&server.record, &run)?;
     // Instants go on from the last one: the time between is nobody's.
@@ -217,10 +217,16 @@ async fn again(
     Ok((context, begin, folder.to_owned()))
 }
 
-/// Whether the run's server was one of flashrig's own process: it has a speed then, which a
-/// simulated server that runs apart has not told.
-fn is_embedded(run: &LoadRun) -> bool {
-    run.server.simulated && run.server.speed.is_some()
+/// The server that was asked for.
+fn target(
+    server: Option<&str>,
+    speed: Option<f64>,
+    sets: &[String],
+    project: &Path,
+) -> Result<Target, Failure> {
+    let changes = sets.iter().map(|text| text.parse());
+    let changes: Vec<Change> = changes.collect::<Result<_, _>>().or_usage()?;
+    Target::parse_with(server, speed, &changes, Some(project)).or_usage()
 }
 
 async fn reach(
