@@ -10,32 +10,60 @@ fn refused(place: &Place, args: &[&str], code: i32, words: &[&str]) {
     let ran = place.run(["fit"].iter().chain(args));
     assert_eq!(ran.code, Some(code), "{args:?}: {}", ran.stderr);
     for word in words {
-        assert!(ran.stderr.contains(word), "{args:?}: no {word:?} in {}", ran.stderr);
+        assert!(
+            ran.stderr.contains(word),
+            "{args:?}: no {word:?} in {}",
+            ran.stderr
+        );
     }
-    assert!(!place.path().join("results").exists(), "{args:?} left results");
+    assert!(
+        !place.path().join("results").exists(),
+        "{args:?} left results"
+    );
 }
 
 #[test]
 fn options_that_mean_nothing_are_refused_by_name() {
     let place = Place::new();
     for (args, words) in [
-        (&["--contexts", "32kk"][..], &["--contexts", "32kk", "32k"][..]),
+        (
+            &["--contexts", "32kk"][..],
+            &["--contexts", "32kk", "32k"][..],
+        ),
         (&["--contexts", "0"], &["--contexts"]),
         (&["--contexts", "-1"], &["-1"]),
         (&[], &["--contexts"]),
         (&["--contexts", "4k", "--sessions", "0"], &["--sessions"]),
-        (&["--contexts", "4k", "--sessions", "4..1"], &["--sessions", "backwards"]),
+        (
+            &["--contexts", "4k", "--sessions", "4..1"],
+            &["--sessions", "backwards"],
+        ),
         (&["--contexts", "4k", "--rounds", "0"], &["--rounds"]),
         (&["--contexts", "4k", "--checks", "0"], &["--checks"]),
-        (&["--contexts", "4k", "--recall", "85"], &["--recall", "85%"]),
-        (&["--contexts", "4k", "--side-rate", "-1"], &["--side-rate"]),
-        (&["--contexts", "4k", "--pass-below", "3"], &["--pass-below", "--fail-above"]),
+        (
+            &["--contexts", "4k", "--recall", "85"],
+            &["--recall", "85%"],
+        ),
+        (&["--contexts", "4k", "--side-rate=-1"], &["--side-rate"]),
+        (
+            &["--contexts", "4k", "--pass-below", "3"],
+            &["--pass-below", "--fail-above"],
+        ),
         (&["--contexts", "4k", "--speed", "0"], &["--speed"]),
-        (&["--contexts", "4k", "--first-token-limit", "0s"], &["--first-token-limit"]),
+        (
+            &["--contexts", "4k", "--first-token-limit", "0s"],
+            &["--first-token-limit"],
+        ),
         (&["--contexts", "4k", "--think", "5"], &["--think", "unit"]),
-        (&["--contexts", "4k", "--expect", "9", "--sessions", "1..4"], &["--expect 9", "1..9"]),
+        (
+            &["--contexts", "4k", "--expect", "9", "--sessions", "1..4"],
+            &["--expect 9", "1..9"],
+        ),
         (&["--contexts", "4k", "--set", "no_such=1"], &["no_such"]),
-        (&["--contexts", "4k", "--server", "flsh-next"], &["flash-next"]),
+        (
+            &["--contexts", "4k", "--server", "flsh-next"],
+            &["flash-next"],
+        ),
     ] {
         refused(&place, args, 2, words);
     }
@@ -53,11 +81,24 @@ fn a_context_that_leaves_no_room_for_the_turns_says_what_they_need() {
     let place = Place::new();
     place.profile("even", EVEN);
     let ran = place.run([
-        "fit", "--server", "even", "--speed", "50", "--contexts", "2k", "--sessions", "1",
-        "--rounds", "1",
+        "fit",
+        "--server",
+        "even",
+        "--speed",
+        "50",
+        "--contexts",
+        "2k",
+        "--sessions",
+        "1",
+        "--rounds",
+        "1",
     ]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-    assert!(ran.stderr.contains("a context of 2048 tokens is too small"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("a context of 2048 tokens is too small"),
+        "{}",
+        ran.stderr
+    );
     assert!(!place.path().join("results").exists());
 }
 
@@ -101,5 +142,10 @@ fn nobody_there_is_said() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", free.local_addr().unwrap());
     drop(free);
-    refused(&place, &["--contexts", "4k", "--server", &url], 3, &["no server answers"]);
+    refused(
+        &place,
+        &["--contexts", "4k", "--server", &url],
+        3,
+        &["no server answers"],
+    );
 }

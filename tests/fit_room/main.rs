@@ -1,8 +1,5 @@
 //! `flashrig fit` as people run it: the real binary against the simulated server.
 
-#[path = "../support/serving.rs"]
-mod serving;
-
 mod bad_input;
 mod place;
 mod record;

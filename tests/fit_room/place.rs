@@ -10,8 +10,18 @@ use tempfile::TempDir;
 
 /// A small and quick experiment: what it comes to does not matter.
 pub const QUICK: [&str; 12] = [
-    "--contexts", "4k", "--checks", "2", "--answer-tokens", "16", "--sessions", "1..2",
-    "--rounds", "2", "--seed", "7",
+    "--contexts",
+    "4k",
+    "--checks",
+    "2",
+    "--answer-tokens",
+    "16",
+    "--sessions",
+    "1..2",
+    "--rounds",
+    "2",
+    "--seed",
+    "7",
 ];
 
 pub struct Place(TempDir);

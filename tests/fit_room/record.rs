@@ -49,7 +49,10 @@ fn everything_that_is_written_follows_its_printed_schema_and_has_the_stable_name
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let record = ran.record();
     let validator = schema(&place, "run");
-    let errors: Vec<String> = validator.iter_errors(&record).map(|e| e.to_string()).collect();
+    let errors: Vec<String> = validator
+        .iter_errors(&record)
+        .map(|e| e.to_string())
+        .collect();
     assert!(errors.is_empty(), "{errors:?}");
     let mut broken = record.clone();
     broken["cells"] = "none".into();
@@ -58,7 +61,10 @@ fn everything_that_is_written_follows_its_printed_schema_and_has_the_stable_name
     for name in STABLE {
         assert!(cell(&record, 4096, 2).pointer(name).is_some(), "{name}");
     }
-    for (file, of, at_least) in [("events.jsonl", "event", 6), ("requests.jsonl", "request", 18)] {
+    for (file, of, at_least) in [
+        ("events.jsonl", "event", 6),
+        ("requests.jsonl", "request", 18),
+    ] {
         let validator = schema(&place, of);
         let lines = place.result_text(file);
         assert!(lines.lines().count() >= at_least, "{lines}");
@@ -103,8 +109,23 @@ fn times_are_in_the_servers_own_seconds_whatever_the_speed() {
         let place = Place::new();
         place.profile("even", crate::place::EVEN);
         let args = [
-            "fit", "--server", "even", "--contexts", "4k", "--sessions", "1", "--rounds", "1",
-            "--checks", "2", "--answer-tokens", "64", "--no-side", "--json", "--speed", speed,
+            "fit",
+            "--server",
+            "even",
+            "--contexts",
+            "4k",
+            "--sessions",
+            "1",
+            "--rounds",
+            "1",
+            "--checks",
+            "2",
+            "--answer-tokens",
+            "64",
+            "--no-side",
+            "--json",
+            "--speed",
+            speed,
         ];
         let record = place.run(args).record();
         cell(&record, 4096, 1)["turn_s"].as_f64().unwrap()

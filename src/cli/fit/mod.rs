@@ -15,8 +15,8 @@ use super::pair::surroundings::{host, writable};
 use super::signals;
 use crate::clock::{Origin, Stamp};
 use crate::judge::fit::{answer, cells};
-use crate::load::{Aim, Client, LoadLimits, calibrate, choose_dialect};
-use crate::records::{LoadRun, LoadSpec, LoadWhat, RUN_SCHEMA, Rig, RunState};
+use crate::load::{Aim, Client, LoadLimits, Prepared, SessionPlan, calibrate, choose_dialect};
+use crate::records::{Calibration, LoadRun, LoadSpec, LoadWhat, RUN_SCHEMA, Rig, RunState};
 use crate::report;
 use crate::run::fit::{Begin, FitContext, execute};
 use crate::run::{Bus, Live, Stop};
@@ -116,6 +116,7 @@ async fn new(
     let aimed = aim(&server, &spec, origin.clone(), &live).await?;
     let calibration = calibrate(&aimed, spec.seed).await.or_rig()?;
     aimed.take_rows();
+    has_room(&aimed, &calibration, &spec)?;
 
     let id = format!("{}-fit", origin.wall.strftime("%Y%m%dT%H%M%SZ"));
     let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;
@@ -215,6 +216,25 @@ async fn again(
         command_line: std::env::args().collect(),
     };
     Ok((context, begin, folder.to_owned()))
+}
+
+/// Every context leaves room for the turns.
+fn has_room(client: &Client, calibration: &Calibration, spec: &LoadSpec) -> Result<(), Failure> {
+    let Some(&context_tokens) = spec.contexts.iter().min() else {
+        return Ok(());
+    };
+    let plan = SessionPlan {
+        id: String::new(),
+        context_tokens,
+        checks: spec.checks,
+        answer_tokens: spec.answer_tokens,
+        seed: spec.seed,
+        salt: 0,
+        shared_prefix: false,
+    };
+    Prepared::new(client, calibration, plan)
+        .map(drop)
+        .or_usage()
 }
 
 /// The server that was asked for.
