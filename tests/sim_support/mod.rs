@@ -8,6 +8,7 @@
 )]
 
 pub mod agent;
+pub mod profiles;
 
 use std::path::Path;
 use std::time::Duration;
