@@ -286,6 +286,7 @@ pub(crate) mod tests {
                 name: "server".into(),
                 simulated: true,
                 speed: None,
+                settings: Vec::new(),
                 version: None,
                 model: "m".into(),
                 models: None,

@@ -90,6 +90,9 @@ fn head(run: &LoadRun, out: &mut String) {
         server.model,
         server.name,
     );
+    if !server.settings.is_empty() {
+        let _ = writeln!(out, "with {}", server.settings.join(", "));
+    }
     let spec = &run.spec;
     let mut parts = vec![
         plural(spec.rounds, "round"),

@@ -4,10 +4,11 @@
 use std::fmt::Write as _;
 
 use crate::config::count_in_words;
-use crate::records::{Cell, LoadRun};
+use crate::judge::fit::verdict_words;
+use crate::records::{Cell, CellVerdict, LoadRun};
 
 const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 460.0;
+const HEIGHT: f64 = 480.0;
 /// The plot within the picture.
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 640.0;
@@ -84,7 +85,12 @@ pub fn slowdown(run: &LoadRun) -> Option<String> {
     threshold(&scale, limits.pass, "pass up to", &mut out);
     threshold(&scale, limits.fail, "warning up to", &mut out);
     lines(run, &scale, &mut out);
-    let _ = writeln!(out, "</svg>");
+    let _ = writeln!(
+        out,
+        "<text class=\"soft\" x=\"{LEFT}\" y=\"{:.1}\">flashrig fit · {}</text>\n</svg>",
+        HEIGHT - 10.0,
+        escaped(&run.started_at)
+    );
     Some(out)
 }
 
@@ -95,7 +101,7 @@ fn head(run: &LoadRun, out: &mut String) {
         ""
     };
     let about = format!(
-        "{simulated}{} · model {} · {} · {}",
+        "{simulated}{} · model {} · {}",
         run.server.name,
         run.server.model,
         if run.spec.rounds == 1 {
@@ -106,7 +112,6 @@ fn head(run: &LoadRun, out: &mut String) {
                 run.spec.rounds
             )
         },
-        run.started_at,
     );
     let mut light = String::new();
     let mut dark = String::new();
@@ -222,7 +227,12 @@ fn lines(run: &LoadRun, scale: &Scale, out: &mut String) {
         let Some((last, worst)) = points.last() else {
             continue;
         };
-        labels.push((scale.x(last.sessions), scale.y(*worst), series, context));
+        labels.push((
+            scale.x(last.sessions),
+            scale.y(*worst),
+            series,
+            format!("{} context{}", count_in_words(context), beyond(run, last)),
+        ));
         let _ = writeln!(out, "<g class=\"s{series}\">");
         let path: Vec<String> = points
             .iter()
@@ -256,17 +266,28 @@ fn lines(run: &LoadRun, scale: &Scale, out: &mut String) {
     // From the top down, none over another.
     labels.sort_by(|a, b| a.1.total_cmp(&b.1));
     let mut free = f64::NEG_INFINITY;
-    for (x, y, series, context) in labels {
+    for (x, y, series, words) in labels {
         let at = y.max(free);
         free = at + LABEL_HEIGHT;
         let _ = writeln!(
             out,
-            "<text class=\"name halo s{series}\" x=\"{:.1}\" y=\"{:.1}\">{} context</text>",
+            "<text class=\"name halo s{series}\" x=\"{:.1}\" y=\"{:.1}\">{words}</text>",
             x + 12.0,
             at + 4.5,
-            count_in_words(context)
         );
     }
+}
+
+/// What ends a line, when the next size was tried and has no slowdown: `, 2 refused`.
+fn beyond(run: &LoadRun, last: &Cell) -> String {
+    let next = run
+        .cells
+        .iter()
+        .filter(|c| c.context_tokens == last.context_tokens && c.sessions > last.sessions)
+        .find(|c| c.verdict != CellVerdict::Unknown);
+    next.map_or_else(String::new, |c| {
+        format!(", {} {}", c.sessions, verdict_words(c.verdict))
+    })
 }
 
 fn draw(mark: Mark, x: f64, y: f64, title: &str, out: &mut String) {

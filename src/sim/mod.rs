@@ -7,7 +7,7 @@
 //! What must not enter: anything of `run` or `gateway`. The simulator is given its walkthroughs
 //! as data and learns everything else from the requests, exactly as a real server would.
 //!
-//! Inside: `server` listens, `http` routes, `anthropic` and `openai` translate to and from the
+//! Inside: `server` listens, `http` routes, `intake` takes requests in, `anthropic` and `openai` translate to and from the
 //! neutral `ask`, `brain` decides what to answer, `engine` decides when (with `cache` and `memory`),
 //! `stream` writes it out, `truth` and `server_log` tell of it.
 
@@ -19,6 +19,7 @@ mod counters;
 mod engine;
 mod faults;
 mod http;
+mod intake;
 mod memory;
 mod metrics;
 mod noise;

@@ -15,12 +15,12 @@ use super::pair::surroundings::{host, writable};
 use super::signals;
 use crate::clock::{Origin, Stamp};
 use crate::judge::fit::{answer, cells};
-use crate::load::{Aim, Client, LoadLimits, calibrate, choose_dialect};
-use crate::records::{LoadRun, LoadSpec, LoadWhat, RUN_SCHEMA, Rig, RunState};
+use crate::load::{Aim, Client, LoadLimits, Prepared, SessionPlan, calibrate, choose_dialect};
+use crate::records::{Calibration, LoadRun, LoadSpec, LoadWhat, RUN_SCHEMA, Rig, RunState};
 use crate::report;
 use crate::run::fit::{Begin, FitContext, execute};
 use crate::run::{Bus, Live, Stop};
-use crate::server::{ConnectError, Connected, Target, Wanted, connect};
+use crate::server::{Change, ConnectError, Connected, Target, Wanted, connect};
 use crate::store::{Store, write_atomically};
 
 pub use args::FitArgs;
@@ -102,19 +102,21 @@ async fn new(
 ) -> Result<(FitContext, Begin, PathBuf), Failure> {
     let spec = typed::spec(args)?;
     let project = std::env::current_dir().or_rig()?;
-    let target = Target::parse(
+    let target = target(
         args.server.server.as_deref(),
         args.server.speed,
-        Some(&project),
-    )
-    .or_usage()?;
+        &args.sets,
+        &project,
+    )?;
     writable(&args.results)?;
-    let server = reach(args, args.server.model.clone(), &target).await?;
+    let mut server = reach(args, args.server.model.clone(), &target).await?;
+    server.record.settings.clone_from(&args.sets);
     typed::within(&spec, &server.record)?;
     let origin = Origin::now();
     let aimed = aim(&server, &spec, origin.clone(), &live).await?;
     let calibration = calibrate(&aimed, spec.seed).await.or_rig()?;
     aimed.take_rows();
+    has_room(&aimed, &calibration, &spec)?;
 
     let id = format!("{}-fit", origin.wall.strftime("%Y%m%dT%H%M%SZ"));
     let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;
@@ -176,12 +178,11 @@ async fn again(
     let project = std::env::current_dir().or_rig()?;
     // The address of an embedded server is a new one each time; its profile's name is not.
     let name = args.server.server.as_deref().unwrap_or(&run.server.name);
-    let target = Target::parse(
-        Some(name),
-        run.server.speed.filter(|_| is_embedded(&run)),
-        Some(&project),
-    )
-    .or_usage()?;
+    let was = &run.server;
+    let target = match target(Some(name), None, &was.settings, &project)? {
+        Target::Simulated { .. } => target(Some(name), was.speed, &was.settings, &project)?,
+        attached @ Target::Attached { .. } => attached,
+    };
     let server = reach(args, Some(run.server.model.clone()), &target).await?;
     typed::same_server(&server.record, &run)?;
     // Instants go on from the last one: the time between is nobody's.
@@ -218,10 +219,35 @@ async fn again(
     Ok((context, begin, folder.to_owned()))
 }
 
-/// Whether the run's server was one of flashrig's own process: it has a speed then, which a
-/// simulated server that runs apart has not told.
-fn is_embedded(run: &LoadRun) -> bool {
-    run.server.simulated && run.server.speed.is_some()
+/// Every context leaves room for the turns.
+fn has_room(client: &Client, calibration: &Calibration, spec: &LoadSpec) -> Result<(), Failure> {
+    let Some(&context_tokens) = spec.contexts.iter().min() else {
+        return Ok(());
+    };
+    let plan = SessionPlan {
+        id: String::new(),
+        context_tokens,
+        checks: spec.checks,
+        answer_tokens: spec.answer_tokens,
+        seed: spec.seed,
+        salt: 0,
+        shared_prefix: false,
+    };
+    Prepared::new(client, calibration, plan)
+        .map(drop)
+        .or_usage()
+}
+
+/// The server that was asked for.
+fn target(
+    server: Option<&str>,
+    speed: Option<f64>,
+    sets: &[String],
+    project: &Path,
+) -> Result<Target, Failure> {
+    let changes = sets.iter().map(|text| text.parse());
+    let changes: Vec<Change> = changes.collect::<Result<_, _>>().or_usage()?;
+    Target::parse_with(server, speed, &changes, Some(project)).or_usage()
 }
 
 async fn reach(

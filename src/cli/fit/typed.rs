@@ -175,6 +175,10 @@ pub fn agrees(args: &FitArgs, run: &LoadRun) -> Result<(), Failure> {
             args.server.speed.is_some() && args.server.speed != run.server.speed,
         ),
         (
+            "--set",
+            !args.sets.is_empty() && args.sets != run.server.settings,
+        ),
+        (
             "--model",
             args.server
                 .model
@@ -216,6 +220,9 @@ pub fn same_server(found: &Server, run: &LoadRun) -> Result<(), Failure> {
             number(was.context_tokens),
             number(found.context_tokens),
         ))
+    } else if found.speed != was.speed {
+        let speed = |s: Option<f64>| s.map_or_else(|| "none".to_owned(), |s| s.to_string());
+        Some(("speed", speed(was.speed), speed(found.speed)))
     } else if found.simulated != was.simulated {
         let kind = |simulated| if simulated { "simulated" } else { "real" }.to_owned();
         Some(("kind", kind(was.simulated), kind(found.simulated)))

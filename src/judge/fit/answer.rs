@@ -133,6 +133,13 @@ pub fn warnings(run: &LoadRun, cells: &[Cell]) -> Vec<String> {
     {
         all.push("one round: no interval, so chance is not excluded".to_owned());
     }
+    if run.calibration.is_some_and(|c| !c.fixed_output) {
+        all.push(
+            "the server does not keep to a fixed length of answers (ignore_eos, min_tokens): turns \
+             are as long as the model made them"
+                .to_owned(),
+        );
+    }
     let places = |is_it: &dyn Fn(&Cell) -> bool| {
         let found: Vec<String> = cells.iter().filter(|c| is_it(c)).map(place).collect();
         (!found.is_empty()).then(|| found.join(", "))

@@ -183,26 +183,46 @@ fn cached_share(warm: &[&Turn]) -> Option<f64> {
     (all > 0).then(|| cached as f64 / all as f64)
 }
 
+/// Why rounds of a combination were left out, each reason once.
+fn left_out(run: &LoadRun, cell: &Cell) -> Vec<String> {
+    let mut by_reason: Vec<(&str, Vec<u32>)> = Vec::new();
+    let of_cell = run
+        .left_out
+        .iter()
+        .filter(|l| l.context_tokens == cell.context_tokens && l.sessions == cell.sessions);
+    for left in of_cell {
+        match by_reason.iter_mut().find(|(r, _)| *r == left.reason) {
+            Some((_, rounds)) => rounds.extend(left.round),
+            None => by_reason.push((&left.reason, left.round.into_iter().collect())),
+        }
+    }
+    by_reason
+        .into_iter()
+        .map(|(reason, rounds)| {
+            let place = if rounds.is_empty() {
+                String::new()
+            } else {
+                format!(" in {}", in_rounds(&rounds))
+            };
+            format!("not measured{place}: {reason}")
+        })
+        .collect()
+}
+
+/// `round 1`, `rounds 1, 2, 3`.
+fn in_rounds(rounds: &[u32]) -> String {
+    let numbers: Vec<String> = rounds.iter().map(u32::to_string).collect();
+    let s = if rounds.len() == 1 { "" } else { "s" };
+    format!("round{s} {}", numbers.join(", "))
+}
+
 fn verdict(
     run: &LoadRun,
     rounds: &[&Measured],
     cell: &Cell,
     compare: &Compare,
 ) -> (CellVerdict, Vec<String>) {
-    let mut reasons = Vec::new();
-    for left in run
-        .left_out
-        .iter()
-        .filter(|l| l.context_tokens == cell.context_tokens && l.sessions == cell.sessions)
-    {
-        let round = left
-            .round
-            .map_or_else(String::new, |r| format!(" in round {r}"));
-        let words = format!("not measured{round}: {}", left.reason);
-        if !reasons.contains(&words) {
-            reasons.push(words);
-        }
-    }
+    let mut reasons = left_out(run, cell);
     if rounds.is_empty() {
         if reasons.is_empty() {
             reasons.push("not measured: the run ended before".to_owned());
@@ -213,13 +233,17 @@ fn verdict(
         if let Some(stop) = &measured.stopped {
             reasons.push(format!("round {}: {}", measured.round, stop.words));
         }
-        if measured.client.bottleneck {
-            reasons.push(format!(
-                "flashrig's own client was the bottleneck in round {}: the figures are not the \
-                 server's",
-                measured.round
-            ));
-        }
+    }
+    let slow: Vec<u32> = rounds
+        .iter()
+        .filter(|m| m.client.bottleneck)
+        .map(|m| m.round)
+        .collect();
+    if !slow.is_empty() {
+        reasons.push(format!(
+            "flashrig's own client was the bottleneck in {}: the figures are not the server's",
+            in_rounds(&slow)
+        ));
     }
     if let Some(told) = cell.refused.server.filter(|n| *n > cell.refused.client) {
         reasons.push(format!(
@@ -231,7 +255,8 @@ fn verdict(
     let short = recall::shortfalls(run, cell.context_tokens, rounds);
     let has_short = !short.is_empty();
     reasons.extend(short);
-    let time = time(run, cell, compare, &mut reasons);
+    let ended_early = rounds.iter().any(|m| m.stopped.is_some());
+    let time = time(run, cell, compare, ended_early, &mut reasons);
     let stopped = |kinds: &[StopKind]| {
         rounds
             .iter()
@@ -254,13 +279,22 @@ fn verdict(
 }
 
 /// The time side, and what is to be said of it.
-fn time(run: &LoadRun, cell: &Cell, compare: &Compare, reasons: &mut Vec<String>) -> CellVerdict {
+fn time(
+    run: &LoadRun,
+    cell: &Cell,
+    compare: &Compare,
+    ended_early: bool,
+    reasons: &mut Vec<String>,
+) -> CellVerdict {
     let Some(worst) = cell.slowdown.worst else {
-        reasons.push(
-            "no slowdown: there is no round with all warm turns both of this and of the lone \
-             session"
-                .to_owned(),
-        );
+        // What ended it early was said.
+        if !ended_early {
+            reasons.push(
+                "no slowdown: there is no round with all warm turns both of this and of the lone \
+                 session"
+                    .to_owned(),
+            );
+        }
         return CellVerdict::Unknown;
     };
     let limits = run.spec.thresholds;

@@ -4,9 +4,8 @@ use super::*;
 use crate::clock::Seconds;
 use crate::judge::Answer;
 use crate::records::{
-    Calibration, CellStop, CellVerdict, ClientHonesty, ContextSource, End, Host, Lane, LeftOut,
-    LoadSpec, RUN_SCHEMA, RecallRule, Rig, RunState, Server, ServerTold, SideTurn, Thresholds,
-    Turn,
+    CellStop, CellVerdict, ClientHonesty, ContextSource, End, Host, Lane, LeftOut, LoadSpec,
+    RUN_SCHEMA, RecallRule, Rig, RunState, Server, ServerTold, SideTurn, Thresholds, Turn,
 };
 
 pub(crate) const K32: u64 = 32_768;
@@ -38,6 +37,7 @@ pub(crate) fn run(contexts: &[u64], sessions: &[u32], rounds: u32) -> LoadRun {
             url: "http://127.0.0.1:1".into(),
             simulated: true,
             speed: Some(200.0),
+            settings: Vec::new(),
             version: Some("0.1.0".into()),
             model: "m".into(),
             models: None,
@@ -65,10 +65,7 @@ pub(crate) fn run(contexts: &[u64], sessions: &[u32], rounds: u32) -> LoadRun {
             long_tokens: None,
             shared_prefix: false,
         },
-        calibration: Some(Calibration {
-            tokens_per_line: 10.0,
-            envelope_tokens: 5.0,
-        }),
+        calibration: None,
         measured: Vec::new(),
         left_out: Vec::new(),
         resumed: 0,

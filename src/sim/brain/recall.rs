@@ -12,6 +12,8 @@ use memchr::memmem;
 use crate::sim::ask::{Ask, Part, Speaker};
 
 const QUESTION: &str = "What is the code of fact ";
+/// The end of the last message in which the question is looked for.
+const QUESTION_WITHIN_BYTES: usize = 8 << 10;
 const KEY_BYTES: usize = 5;
 const CODE_BYTES: usize = 8;
 /// Answer to a question for a fact that is not there.
@@ -67,7 +69,7 @@ impl Recall {
     }
 }
 
-/// The key of the fact that the last user message asks for.
+/// The key of the fact that the last user message asks for at its end.
 fn asked_for(ask: &Ask) -> Option<&str> {
     let last = ask.messages.last().filter(|m| m.speaker == Speaker::User)?;
     let text = last.parts.iter().rev().find_map(|part| {
@@ -77,15 +79,18 @@ fn asked_for(ask: &Ask) -> Option<&str> {
             None
         }
     })?;
-    let at = memmem::rfind(text.as_bytes(), QUESTION.as_bytes())? + QUESTION.len();
-    let key = text.get(at..at + KEY_BYTES)?;
+    // The message may hold the whole prompt; the question stands last.
+    let end = text.len().saturating_sub(QUESTION_WITHIN_BYTES);
+    let at = memmem::rfind(&text.as_bytes()[end..], QUESTION.as_bytes())?;
+    let key_at = end + at + QUESTION.len();
+    let key = text.get(key_at..key_at + KEY_BYTES)?;
     is_key(key).then_some(key)
 }
 
 /// The code of the last line about `key` in what the user and the instructions say.
 fn find<'a>(ask: &'a Ask, key: &str) -> Option<&'a str> {
     let needle = format!("Fact {key}: the code is ");
-    let finder = memmem::FinderRev::new(needle.as_bytes());
+    let finder = memmem::Finder::new(needle.as_bytes());
     let said = ask
         .messages
         .iter()
@@ -96,20 +101,15 @@ fn find<'a>(ask: &'a Ask, key: &str) -> Option<&'a str> {
             Part::Result(result) => Some(result.text.as_str()),
             Part::Call(_) | Part::Other(_) => None,
         });
-    let texts = std::iter::once(ask.system.as_str()).chain(said);
-    let texts: Vec<&str> = texts.collect();
+    let texts: Vec<&str> = std::iter::once(ask.system.as_str()).chain(said).collect();
     texts.into_iter().rev().find_map(|text| {
-        let mut end = text.len();
-        // A line that is cut short or garbled is no fact; one before it may be.
-        while let Some(at) = finder.rfind(&text.as_bytes()[..end]) {
+        // Forwards, since only that way the search goes many bytes at a time. A line that is cut
+        // short or garbled is no fact; one before it may be.
+        let codes = finder.find_iter(text.as_bytes()).filter_map(|at| {
             let from = at + needle.len();
-            let code = text.get(from..from + CODE_BYTES).filter(|c| is_code(c));
-            if code.is_some() {
-                return code;
-            }
-            end = at;
-        }
-        None
+            text.get(from..from + CODE_BYTES).filter(|c| is_code(c))
+        });
+        codes.last()
     })
 }
 

@@ -24,14 +24,10 @@ fn asks_for_title(ask: &Ask) -> bool {
     mentions_title(&ask.system) || user_texts(ask).any(mentions_title)
 }
 
-/// Whether a text has the word in any case; a prompt may be a megabyte long and is not copied.
+/// Whether a text has the word, as people write it; a prompt may be a megabyte long.
 fn mentions_title(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    memchr::memchr2_iter(b't', b'T', bytes).any(|at| {
-        bytes
-            .get(at..at + 5)
-            .is_some_and(|word| word.eq_ignore_ascii_case(b"title"))
-    })
+    let has = |word: &str| memchr::memmem::find(text.as_bytes(), word.as_bytes()).is_some();
+    has("title") || has("Title") || has("TITLE")
 }
 
 fn user_texts(ask: &Ask) -> impl DoubleEndedIterator<Item = &str> {

@@ -3,6 +3,9 @@
 //! The thread is its own, with the system's own sleep, since the timers of an async runtime are
 //! rounded to a millisecond: at speed 200 that is a fifth of a simulated second.
 
+mod admission;
+mod beside;
+mod ends;
 mod job;
 mod running;
 mod scheduler;

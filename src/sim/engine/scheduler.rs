@@ -7,20 +7,18 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::job::{Event, Incoming, Job, Refusal};
+use super::job::{Incoming, Job, Refusal};
 use super::running::Running;
 use crate::clock::Stamp;
 use crate::sim::cache::Cache;
 use crate::sim::counters::Counters;
-use crate::sim::faults::StreamFaultKind;
 use crate::sim::memory::Memory;
 use crate::sim::noise::Noise;
 use crate::sim::profile::{PrefillOrder, Timing};
-use crate::sim::server_log::{Served, ServerLog};
-use crate::sim::truth::{Truth, TruthEnd, TruthLog};
+use crate::sim::server_log::ServerLog;
+use crate::sim::truth::{Truth, TruthLog};
 
 /// What a scheduler is made of.
 pub struct Parts {
@@ -44,7 +42,7 @@ pub struct Parts {
 
 /// A piece of work that has begun.
 #[derive(Clone, Copy, Debug)]
-enum Work {
+pub(super) enum Work {
     /// The prompt of the sequence at `index` is read up to token `to`.
     Chunk { index: usize, to: u64 },
     /// The prompt of the sequence at `index` is read, beside everything else.
@@ -55,25 +53,25 @@ enum Work {
 
 /// The scheduler.
 pub struct Scheduler {
-    parts: Parts,
-    noise: Noise,
-    cache: Cache,
-    waiting: VecDeque<Job>,
-    running: Vec<Running>,
-    admitted: u64,
+    pub(super) parts: Parts,
+    pub(super) noise: Noise,
+    pub(super) cache: Cache,
+    pub(super) waiting: VecDeque<Job>,
+    pub(super) running: Vec<Running>,
+    pub(super) admitted: u64,
     /// The end of the last piece of work.
-    now: Stamp,
-    work: Option<(Work, Stamp)>,
+    pub(super) now: Stamp,
+    pub(super) work: Option<(Work, Stamp)>,
     /// The end of the step that goes on while prompts are read beside it.
-    step_end: Option<Stamp>,
+    pub(super) step_end: Option<Stamp>,
     /// When all slots were last taken.
-    full_until: Stamp,
+    pub(super) full_until: Stamp,
     /// The sequence whose prompt is read to its end before another's.
-    reading: Option<u64>,
+    pub(super) reading: Option<u64>,
     /// Time that decoding may have before the next chunk; in seconds, may be overdrawn.
-    decode_credit: f64,
-    decode_is_next: bool,
-    chunks: u64,
+    pub(super) decode_credit: f64,
+    pub(super) decode_is_next: bool,
+    pub(super) chunks: u64,
 }
 
 impl Scheduler {
@@ -163,7 +161,7 @@ impl Scheduler {
     }
 
     /// The scheduler's clock after so much work.
-    fn after(&mut self, duration: Duration) -> Stamp {
+    pub(super) fn after(&mut self, duration: Duration) -> Stamp {
         let slower = self.parts.slower_each_request;
         #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
         let growth = 1.0 + slower * self.admitted.saturating_sub(1) as f64;
@@ -203,139 +201,6 @@ impl Scheduler {
 
     fn computes(&self) -> bool {
         self.running.iter().any(|r| r.reads() || r.decodes())
-    }
-
-    /// Frees the slots and places of clients that left; whether any slot was freed.
-    fn drop_gone(&mut self, at: Stamp) -> bool {
-        if self.parts.timing.table().keep_slot_after_leave {
-            return false;
-        }
-        let (counters, log) = (&self.parts.counters, &mut self.parts.log);
-        let mut end = |request, at, tokens| {
-            let end = TruthEnd::ClientLeft;
-            log.write(&Truth::Finished {
-                request,
-                at,
-                tokens,
-                end,
-            });
-            log.flush();
-        };
-        self.waiting.retain(|job| {
-            let gone = job.events.is_closed();
-            if gone {
-                counters.waiting.fetch_sub(1, Ordering::Relaxed);
-                end(job.request, at.max(job.arrived), 0);
-            }
-            !gone
-        });
-        let before = self.running.len();
-        for gone in self.running.extract_if(.., |r| r.job.events.is_closed()) {
-            counters.running.fetch_sub(1, Ordering::Relaxed);
-            end(gone.job.request, at, gone.sent);
-        }
-        before > self.running.len()
-    }
-
-    /// Gives free slots to those in line, first come first served.
-    fn admit(&mut self) {
-        let slots = self.parts.timing.table().max_concurrent as usize;
-        while self.running.len() < slots
-            && self.waiting.front().is_some_and(|j| j.arrived <= self.now)
-            && let Some(job) = self.waiting.pop_front()
-        {
-            let mut taken = vec![false; slots];
-            for running in &self.running {
-                taken[running.slot] = true;
-            }
-            let free = (0..slots).filter(|slot| !taken[*slot]);
-            let slot = self
-                .cache
-                .best_slot(job.prompt_chain(), free)
-                .unwrap_or_default();
-            self.start(job, slot);
-        }
-        if self.running.len() == slots {
-            self.full_until = self.now;
-        }
-    }
-
-    fn start(&mut self, job: Job, slot: usize) {
-        let timing = &self.parts.timing;
-        let block = u64::from(timing.table().cache_block_tokens);
-        let hit = if job.uncached {
-            Default::default()
-        } else {
-            self.cache.hit(slot, job.prompt_chain())
-        };
-        let (ram, disk) = (hit.ram_blocks * block, hit.disk_blocks * block);
-        // The last token is always computed: without it there is nothing to predict from.
-        let cached_tokens = (ram + disk).min(job.prompt_tokens.saturating_sub(1));
-        let mut before = timing.request_overhead() + timing.restore(ram, disk);
-        self.admitted += 1;
-        if self.admitted == 1 {
-            before += timing.first_request_cost();
-        }
-        let counters = &self.parts.counters;
-        counters.waiting.fetch_sub(1, Ordering::Relaxed);
-        counters.running.fetch_add(1, Ordering::Relaxed);
-        for (counter, tokens) in [
-            (&counters.prompt_tokens, job.prompt_tokens),
-            (&counters.cache_queries, job.prompt_tokens),
-            (&counters.cache_hits, cached_tokens),
-        ] {
-            counter.fetch_add(tokens, Ordering::Relaxed);
-        }
-        self.parts.log.write(&Truth::Admitted {
-            request: job.request,
-            at: self.now,
-            cached_tokens,
-            disk_tokens: disk.min(cached_tokens),
-        });
-        let _ = job.events.send(Event::Admitted { cached_tokens });
-        let running = Running::new(job, slot, cached_tokens, before);
-        self.running.push(running);
-        if self.parts.timing.table().prefill_beside {
-            self.read_beside(self.running.len() - 1);
-        }
-    }
-
-    /// Begins to read a prompt beside everything else, from its arrival if there was a slot then.
-    fn read_beside(&mut self, index: usize) {
-        let slot = &self.running[index];
-        if slot.stalled {
-            return;
-        }
-        let at = slot.job.arrived.max(self.full_until).min(self.now);
-        let reading = self
-            .parts
-            .timing
-            .prefill(slot.read_tokens, slot.job.prompt_tokens);
-        let all = slot.before_prefill + reading;
-        let took = self.after(all).since(self.now);
-        let slot = &mut self.running[index];
-        let request = slot.job.request;
-        slot.prefill_started = Some(at);
-        slot.ready_at = at + took;
-        self.parts.log.write(&Truth::PrefillStart { request, at });
-    }
-
-    /// What ends next of all that goes on side by side.
-    fn choose_beside(&mut self) -> Option<(Work, Stamp)> {
-        if self.step_end.is_none() && self.running.iter().any(Running::decodes) {
-            let (_, duration) = self.step();
-            self.step_end = Some(self.after(duration));
-        }
-        let unread = self.running.iter().enumerate().filter(|(_, r)| r.reads());
-        let ready = unread.min_by_key(|(_, r)| r.ready_at);
-        match (self.step_end, ready) {
-            (Some(end), Some((index, r))) if r.ready_at < end => {
-                Some((Work::Ready { index }, r.ready_at.max(self.now)))
-            }
-            (Some(end), _) => Some((Work::Decode, end)),
-            (None, Some((index, r))) => Some((Work::Ready { index }, r.ready_at.max(self.now))),
-            (None, None) => None,
-        }
     }
 
     /// What is computed next, and for how long.
@@ -394,7 +259,7 @@ impl Scheduler {
         (Work::Chunk { index, to }, duration)
     }
 
-    fn step(&mut self) -> (Work, Duration) {
+    pub(super) fn step(&mut self) -> (Work, Duration) {
         let (mut batch, mut context) = (0u32, 0u64);
         for decoding in self.running.iter_mut().filter(|r| r.decodes()) {
             decoding.in_step = true;
@@ -452,74 +317,7 @@ impl Scheduler {
         });
     }
 
-    /// Sends the next token of a sequence, unless its fault is due.
-    fn send_token(&mut self, index: usize) {
-        let slot = &mut self.running[index];
-        if let Some(fault) = slot.job.fault
-            && slot.sent >= fault.after_tokens
-        {
-            // The other kinds are ended by `sweep`, which frees the slot too.
-            slot.stalled = fault.kind == StreamFaultKind::Stall;
-            return;
-        }
-        slot.sent += 1;
-        self.parts
-            .counters
-            .generation_tokens
-            .fetch_add(1, Ordering::Relaxed);
-        let _ = slot.job.events.send(Event::Token);
-    }
-
-    /// Takes finished and broken sequences out of their slots.
-    fn sweep(&mut self) {
-        if !self.running.iter().any(Running::is_over) {
-            return;
-        }
-        let over: Vec<Running> = self.running.extract_if(.., |r| r.is_over()).collect();
-        for over in &over {
-            self.parts.counters.running.fetch_sub(1, Ordering::Relaxed);
-            let broken = over.is_broken();
-            let (request, at, tokens) = (over.job.request, self.now, over.sent);
-            let end = if broken {
-                TruthEnd::Fault
-            } else {
-                TruthEnd::Complete
-            };
-            // The logs first: whoever has seen the end can read it there.
-            self.parts.log.write(&Truth::Finished {
-                request,
-                at,
-                tokens,
-                end,
-            });
-            self.parts.server_log.served(&Served {
-                prompt_tokens: over.job.prompt_tokens,
-                cached_tokens: over.cached_tokens,
-                tokens,
-                streamed: over.job.streamed,
-                prefill_s: over.prefill_time().as_secs_f64() * self.parts.speed,
-                decode_s: over.decode_time(at).as_secs_f64() * self.parts.speed,
-                broken,
-            });
-        }
-        self.parts.log.flush();
-        for over in over {
-            match over.job.fault {
-                Some(fault) if over.is_broken() => {
-                    let _ = over.job.events.send(Event::Broken(fault.kind));
-                }
-                _ => {
-                    let _ = over.job.events.send(Event::Finished);
-                    if !over.job.uncached {
-                        self.cache.insert(over.slot, &over.job.chain);
-                        self.tell_memory();
-                    }
-                }
-            }
-        }
-    }
-
-    fn tell_memory(&self) {
+    pub(super) fn tell_memory(&self) {
         let block = u64::from(self.parts.timing.table().cache_block_tokens);
         self.parts
             .memory

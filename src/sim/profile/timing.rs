@@ -1,5 +1,6 @@
 //! Durations of the simulated server's work, in its own time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::decode::DecodeTable;
@@ -9,8 +10,8 @@ use super::{ProfileError, check, not_negative};
 /// A `[sim]` table whose values have been checked.
 #[derive(Clone, Debug)]
 pub struct Timing {
-    table: SimTable,
-    decode: DecodeTable,
+    table: Arc<SimTable>,
+    decode: Arc<DecodeTable>,
 }
 
 impl TryFrom<&SimTable> for Timing {
@@ -21,8 +22,8 @@ impl TryFrom<&SimTable> for Timing {
         check_memory(table)?;
         check_faults(table)?;
         Ok(Self {
-            table: table.clone(),
-            decode: DecodeTable::new(&table.decode)?,
+            table: Arc::new(table.clone()),
+            decode: Arc::new(DecodeTable::new(&table.decode)?),
         })
     }
 }
