@@ -84,6 +84,7 @@ fn run(agents: &[u32], measured: Vec<Measured>) -> LoadRun {
             models: None,
             context_tokens: None,
             context_source: crate::records::ContextSource::Unknown,
+            settings: Vec::new(),
         },
         spec: LoadSpec {
             contexts: vec![2048],
