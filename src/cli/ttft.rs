@@ -10,20 +10,20 @@ use tokio::sync::mpsc;
 use super::args::ServerArgs;
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
-use super::pair::surroundings::{host, writable};
+use super::loading::{self, Told};
+use super::pair::surroundings::writable;
 use super::signals;
 use crate::clock::{Origin, Seconds};
 use crate::config::{Numbers, count_in_words, parse_count, parse_duration, parse_numbers};
 use crate::judge::ttft::{Answer, answer};
-use crate::load::{Aim, Client, LoadLimits, calibrate, choose_dialect};
+use crate::load::calibrate;
 use crate::records::{
-    LoadRun, LoadSpec, LoadWhat, Measured, RUN_SCHEMA, RecallRule, Rig, RunState, Server,
-    Thresholds,
+    LoadRun, LoadSpec, LoadWhat, Measured, RecallRule, RunState, Server, Thresholds,
 };
 use crate::report;
 use crate::run::ttft::{TtftContext, execute};
 use crate::run::{Bus, Live, Stop};
-use crate::server::{ConnectError, Target, Wanted, connect};
+use crate::server::Target;
 use crate::store::Store;
 
 /// `flashrig ttft`.
@@ -32,6 +32,10 @@ pub struct TtftArgs {
     /// The server
     #[command(flatten)]
     pub server: ServerArgs,
+    /// Change a value of a simulated server's profile, such as faults.stall_after_requests=6 (may be
+    /// given more than once)
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
     /// How many requests are sent at once, e.g. 1,2,4,8 or 1..4
     #[arg(long, value_name = "NUMBERS", default_value = "1,2,4,8", value_parser = parse_numbers, allow_hyphen_values = true)]
     pub agents: Numbers,
@@ -63,8 +67,6 @@ pub struct TtftArgs {
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub results: PathBuf,
 }
-
-type Told = mpsc::UnboundedSender<Live<LoadWhat>>;
 
 /// Runs the command.
 pub async fn ttft(args: TtftArgs, console: Console) -> Result<Exit, Failure> {
@@ -170,7 +172,7 @@ fn spec(args: &TtftArgs) -> Result<LoadSpec, Failure> {
         rounds: args.rounds,
         checks: 0,
         answer_tokens: args.answer_tokens,
-        seed: args.seed.unwrap_or_else(new_seed),
+        seed: args.seed.unwrap_or_else(loading::new_seed),
         think_s: Seconds(0.0),
         stagger_s: Seconds(0.0),
         side: None,
@@ -187,12 +189,6 @@ fn spec(args: &TtftArgs) -> Result<LoadSpec, Failure> {
     })
 }
 
-/// One that no earlier run had; small enough for every JSON reader.
-fn new_seed() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.map_or(1, |d| (d.as_micros() % (1 << 53)) as u64)
-}
-
 async fn prepare(
     args: &TtftArgs,
     spec: LoadSpec,
@@ -200,75 +196,28 @@ async fn prepare(
     stop: Stop,
 ) -> Result<(TtftContext, LoadRun, PathBuf), Failure> {
     let project = std::env::current_dir().or_rig()?;
-    let server = &args.server;
-    let target =
-        Target::parse(server.server.as_deref(), server.speed, Some(&project)).or_usage()?;
+    let typed = &args.server;
+    let target = loading::target(typed.server.as_deref(), typed.speed, &args.sets, &project)?;
     writable(&args.results)?;
-    let wanted = Wanted {
-        model: server.model.clone(),
-        context: server.context,
-        key_env: server.key_env.clone(),
-    };
-    let server = match connect(&target, &wanted, Vec::new(), None).await {
-        // An address that cannot be one was mistyped; nothing was tried yet.
-        Err(error @ ConnectError::Upstream(_)) => Err(error).or_usage()?,
-        other => other.or_rig()?,
-    };
+    let mut server = loading::reach(typed, typed.model.clone(), &target).await?;
+    server.record.settings.clone_from(&args.sets);
     within(&spec, &server.record)?;
     let origin = Origin::now();
-    let _ = live.send(Live::Note(format!(
-        "finding out how {} counts tokens",
-        server.record.name
-    )));
-    let dialect = choose_dialect(
-        &server.upstream,
-        &server.record.model,
-        args.first_token_limit,
-    )
-    .await
-    .or_rig()?;
-    let aim = Aim {
-        upstream: server.upstream.clone(),
-        model: server.record.model.clone(),
-        dialect,
-        limits: LoadLimits {
-            first_token: args.first_token_limit,
-            silence: args.first_token_limit,
-        },
-        speed: server.record.speed.unwrap_or(1.0),
-    };
-    let client = Client::new(aim, origin.clone());
+    let client = loading::aim(&server, args.first_token_limit, origin.clone(), &live).await?;
     let calibration = calibrate(&client, spec.seed).await.or_rig()?;
     client.take_rows();
 
     let id = format!("{}-ttft", origin.wall.strftime("%Y%m%dT%H%M%SZ"));
     let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;
     let folder = store.folder().to_owned();
-    let cores = std::thread::available_parallelism().ok();
-    let record = LoadRun {
-        schema: RUN_SCHEMA.to_owned(),
-        id: store.id(),
-        command: "ttft".to_owned(),
-        command_line: std::env::args().collect(),
-        started_at: origin.wall.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        state: RunState::Unfinished,
-        stopped_because: None,
-        rig: Rig {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            sandbox: "none".to_owned(),
-            cpu_s: None,
-        },
-        host: host(cores.and_then(|n| u32::try_from(n.get()).ok())),
-        server: server.record.clone(),
-        spec: spec.clone(),
-        calibration: Some(calibration),
-        measured: Vec::new(),
-        left_out: Vec::new(),
-        resumed: 0,
-        cells: Vec::new(),
-        ttft: Vec::new(),
-        verdict: None,
-    };
+    let record = loading::begun(
+        "ttft",
+        store.id(),
+        &origin,
+        &server.record,
+        &spec,
+        calibration,
+    );
     let context = TtftContext {
         embedded: matches!(target, Target::Simulated { .. }),
         server,
