@@ -23,6 +23,7 @@
 //! | `gate` | how many requests of all sessions are in the server at once, and who is next |
 //! | `prompt` | the longest prompt that is let through, estimated |
 //! | `body` | the response body on its way to the client; knows how it ended, also when dropped |
+//! | `document` | a request body, looked into once |
 //! | `ledger` | the rows; every attempt that began has one |
 //! | `reply` | the gateway's own answers, in the client's dialect |
 //! | `events` | what listeners are told while it runs |
@@ -33,6 +34,7 @@
 //! [`Attempt`]: crate::records::Attempt
 
 mod body;
+mod document;
 mod doors;
 mod events;
 mod exchange;
@@ -51,6 +53,7 @@ mod route;
 mod session;
 mod slow_head;
 mod stamped;
+mod system;
 mod upstream;
 
 /// What must hold for every answer, for the fuzz target: any chunking is read alike. Panics when
