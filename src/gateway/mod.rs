@@ -27,6 +27,7 @@
 //! | `ledger` | the rows; every attempt that began has one |
 //! | `reply` | the gateway's own answers, in the client's dialect |
 //! | `events` | what listeners are told while it runs |
+//! | `event_loop` | the thread on which all of this runs |
 //! | `lag` | how late the gateway's own event loop is |
 //!
 //! Bodies pass on to the listener in events; threads and prefixes are worked out from them elsewhere.
@@ -36,6 +37,7 @@
 mod body;
 mod document;
 mod doors;
+mod event_loop;
 mod events;
 mod exchange;
 mod gate;
@@ -64,6 +66,7 @@ pub fn fuzz_any_chunking(answer: &[u8], cuts: &[u8]) {
 }
 
 pub use doors::{BadName, ClientName, Clientele, Page};
+pub use event_loop::EventLoop;
 pub use events::{Activity, GatewayEvent, Observer};
 pub use gate::{Gate, GateClient, MAX_OVERTAKEN, Permit, Turn};
 pub use lag::{LagMeter, Lateness};
