@@ -65,6 +65,8 @@ pub enum Command {
     Pair(Box<PairArgs>),
     /// Find out how many agent sessions fit on a server, at which context length
     Fit(Box<super::fit::FitArgs>),
+    /// Measure how long first tokens take with so many requests at once
+    Ttft(Box<super::ttft::TtftArgs>),
     /// Serve the simulated LLM server alone
     Sim(SimArgs),
     /// Stand between everyday agents and a server: count, time and show every request

@@ -16,4 +16,4 @@ pub use lists::{Numbers, Sizes, parse_numbers, parse_sizes};
 pub use names::nearest;
 pub use profiles::{ProfileError, Profiles};
 pub use toml_file::{FileError, read, read_toml};
-pub use units::{count_in_words, parse_count};
+pub use units::{count_in_words, parse_count, seconds_in_words};

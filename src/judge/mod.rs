@@ -10,6 +10,7 @@ mod same_work;
 mod split;
 mod summary;
 mod time;
+pub mod ttft;
 mod warnings;
 
 use crate::records::{Functional, Run, RunState, TimeVerdict, Verdict};

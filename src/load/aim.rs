@@ -21,6 +21,13 @@ pub struct Aim {
     pub speed: f64,
 }
 
+impl Aim {
+    /// The limits as wall time.
+    pub fn limits_on_the_wall(&self) -> LoadLimits {
+        self.limits.on_the_wall(self.speed)
+    }
+}
+
 /// A protocol that synthetic sessions speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadDialect {
@@ -61,7 +68,7 @@ pub struct LoadLimits {
 
 impl LoadLimits {
     /// The limits as wall time at `speed`.
-    pub(super) fn on_the_wall(self, speed: f64) -> Self {
+    fn on_the_wall(self, speed: f64) -> Self {
         let wall = |limit: Duration| {
             let seconds = limit.as_secs_f64() / speed;
             Duration::try_from_secs_f64(seconds)

@@ -43,6 +43,16 @@ impl Conversation {
         Self { bytes, messages: 0 }
     }
 
+    /// Begins one that is only to be counted, and generates nothing.
+    pub(super) fn to_be_counted(model: &str) -> Self {
+        let model = serde_json::Value::from(model);
+        let head = format!("{{\"model\":{model},\"messages\":[");
+        Self {
+            bytes: head.into_bytes(),
+            messages: 0,
+        }
+    }
+
     /// Appends a message of the user. `write` appends text that needs no escaping.
     pub(super) fn user(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.open("user");

@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::body::{Conversation, Output};
+use super::count::count_tokens;
 use super::filler::{self, LINE_WORDS};
-use super::prompt::Recipe;
+use super::prompt::{QUESTION_LINES, Recipe};
 use super::sizing::Parts;
 use super::{Aim, Answer, Ask, Client, LoadDialect, LoadError, LoadLimits, exchange};
 use crate::clock::Origin;
 use crate::gateway::Upstream;
 use crate::records::{Attempt, Calibration, End, RefusalKind, Role};
 
-/// A first request may load the model.
-const FIRST_REQUEST: Duration = Duration::from_secs(600);
 /// Tokens asked for where the answer's length is tried.
 const FEW: u32 = 16;
 /// Lines of the small prompt, and how many more the large one has.
@@ -24,10 +25,15 @@ const SAMPLES: u32 = 16;
 const SHORT_WORDS: u32 = LINE_WORDS / 2;
 
 /// Finds a dialect in which the server streams: OpenAI chat completions, else Anthropic messages.
+/// `limit` is that of the first token, on the wall clock; a first request may load the model.
 ///
 /// # Errors
 /// It streams in neither, or is no LLM server; with what it said.
-pub async fn choose_dialect(upstream: &Upstream, model: &str) -> Result<LoadDialect, LoadError> {
+pub async fn choose_dialect(
+    upstream: &Upstream,
+    model: &str,
+    limit: Duration,
+) -> Result<LoadDialect, LoadError> {
     let mut no_route = Vec::new();
     let mut first_trouble = None;
     for dialect in [LoadDialect::OpenaiChat, LoadDialect::AnthropicMessages] {
@@ -36,8 +42,8 @@ pub async fn choose_dialect(upstream: &Upstream, model: &str) -> Result<LoadDial
             model: model.to_owned(),
             dialect,
             limits: LoadLimits {
-                first_token: FIRST_REQUEST,
-                silence: FIRST_REQUEST,
+                first_token: limit,
+                silence: limit,
             },
             speed: 1.0,
         };
@@ -51,6 +57,7 @@ pub async fn choose_dialect(upstream: &Upstream, model: &str) -> Result<LoadDial
             Ok(()) => return Ok(dialect),
             Err(
                 trouble @ (LoadError::Unreachable(_)
+                | LoadError::Stalled { .. }
                 | LoadError::Auth { .. }
                 | LoadError::UnknownModel { .. }),
             ) => return Err(trouble),
@@ -73,23 +80,26 @@ pub async fn choose_dialect(upstream: &Upstream, model: &str) -> Result<LoadDial
 }
 
 /// Measures how many tokens the server counts for lines, facts and turns, and whether it takes the
-/// fields that fix an answer's length. Six short requests, one after the other.
+/// fields that fix an answer's length. Five prompts are counted: by the server's route for that,
+/// when its counts are those of its usage, else by short requests, one after the other.
 ///
 /// # Errors
 /// The server does not stream, tells no usage, refuses, or fails.
 pub async fn calibrate(client: &Client, seed: u64) -> Result<Calibration, LoadError> {
-    let fixed_output = fixes_length(client).await?;
-    let small = Sample::default();
-    let few = count(client, seed, small).await?;
-    let many = count(
+    let (fixed_output, prompt) = fixes_length(client).await?;
+    let counter = Counter {
         client,
         seed,
-        Sample {
+        by_route: count_tokens(client, ready_to_be_counted(client)).await == Some(prompt),
+    };
+    let small = Sample::default();
+    let few = counter.count(small).await?;
+    let many = counter
+        .count(Sample {
             lines: SMALL_LINES + u64::from(MORE_LINES),
             ..small
-        },
-    )
-    .await?;
+        })
+        .await?;
     if many < few + u64::from(MORE_LINES) {
         // A line has a dozen words and cannot be less than one token.
         return Err(LoadError::Counts {
@@ -102,17 +112,17 @@ pub async fn calibrate(client: &Client, seed: u64) -> Result<Calibration, LoadEr
         facts: SAMPLES,
         ..small
     };
-    let with_facts = count(client, seed, facts).await?;
+    let with_facts = counter.count(facts).await?;
     let short_lines = Sample {
         short_lines: SAMPLES,
         ..small
     };
-    let with_short_lines = count(client, seed, short_lines).await?;
+    let with_short_lines = counter.count(short_lines).await?;
     let question = Sample {
         question: true,
         ..small
     };
-    let with_question = count(client, seed, question).await?;
+    let with_question = counter.count(question).await?;
 
     let more = |counted: u64| counted.saturating_sub(few) as f64;
     let tokens_per_line = more(many) / f64::from(MORE_LINES);
@@ -128,8 +138,9 @@ pub async fn calibrate(client: &Client, seed: u64) -> Result<Calibration, LoadEr
     })
 }
 
-/// Whether the server takes the fields that fix an answer's length, and keeps to them.
-async fn fixes_length(client: &Client) -> Result<bool, LoadError> {
+/// Whether the server takes the fields that fix an answer's length, and keeps to them; and the
+/// tokens that it counted for the prompt.
+async fn fixes_length(client: &Client) -> Result<(bool, u64), LoadError> {
     let output = |fixed| Output { tokens: FEW, fixed };
     let answer = client.ask(ready(client, output(true))).await;
     let attempt = &answer.attempt;
@@ -137,12 +148,11 @@ async fn fixes_length(client: &Client) -> Result<bool, LoadError> {
         && matches!(attempt.status, Some(400 | 422))
         && attempt.refusal != Some(RefusalKind::UnknownModel);
     if !is_about_fields {
-        let tokens = usage(attempt, client.aim())?.1;
-        return Ok(tokens == u64::from(FEW));
+        let (prompt, tokens) = usage(attempt, client.aim())?;
+        return Ok((tokens == u64::from(FEW), prompt));
     }
     let Answer { attempt, .. } = client.ask(ready(client, output(false))).await;
-    usage(&attempt, client.aim())?;
-    Ok(false)
+    Ok((false, usage(&attempt, client.aim())?.0))
 }
 
 /// The prompt and answer tokens that the server counted for a streamed answer.
@@ -157,11 +167,23 @@ fn usage(attempt: &Attempt, aim: &Aim) -> Result<(u64, u64), LoadError> {
         })
 }
 
+const READY: &[u8] = b"Reply with the word ready.";
+
 /// A request that a model answers with one word when it is let.
 fn ready(client: &Client, output: Output) -> Ask {
     let aim = client.aim();
     let mut talk = Conversation::new(aim.dialect, &aim.model, output, 0);
-    talk.user(|out| out.extend_from_slice(b"Reply with the word ready."));
+    talk.user(|out| out.extend_from_slice(READY));
+    ask(&talk, output)
+}
+
+fn ready_to_be_counted(client: &Client) -> Bytes {
+    let mut talk = Conversation::to_be_counted(&client.aim().model);
+    talk.user(|out| out.extend_from_slice(READY));
+    talk.body()
+}
+
+fn ask(talk: &Conversation, output: Output) -> Ask {
     Ask {
         session: "calibration".to_owned(),
         role: Role::Probe,
@@ -191,50 +213,62 @@ impl Default for Sample {
     }
 }
 
-/// The server's count of a prompt.
-async fn count(client: &Client, seed: u64, sample: Sample) -> Result<u64, LoadError> {
-    let aim = client.aim();
-    let output = Output {
-        tokens: 1,
-        fixed: false,
-    };
-    let recipe = Recipe {
-        seed,
-        salt: filler::mix(seed),
-        shared_prefix: false,
-        facts: sample.facts,
-    };
-    let mut talk = Conversation::new(aim.dialect, &aim.model, output, 32 * 1024);
-    talk.user(|out| {
-        for number in 0..sample.short_lines {
-            filler::line(!seed, u64::from(number), SHORT_WORDS, out);
+/// Has the server count prompts.
+struct Counter<'c> {
+    client: &'c Client,
+    seed: u64,
+    /// Whether the server has a route for it.
+    by_route: bool,
+}
+
+impl Counter<'_> {
+    async fn count(&self, sample: Sample) -> Result<u64, LoadError> {
+        let aim = self.client.aim();
+        if self.by_route {
+            let mut talk = Conversation::to_be_counted(&aim.model);
+            self.write(sample, &mut talk);
+            if let Some(counted) = count_tokens(self.client, talk.body()).await {
+                return Ok(counted);
+            }
         }
-        let parts = Parts {
-            lines: sample.lines,
-            words: None,
+        let output = Output {
+            tokens: 1,
+            fixed: false,
         };
-        recipe.first(parts, out);
-    });
-    if sample.question {
-        talk.assistant(".");
-        talk.user(|out| recipe.question(1, out));
+        let mut talk = Conversation::new(aim.dialect, &aim.model, output, 32 * 1024);
+        self.write(sample, &mut talk);
+        let Answer { attempt, .. } = self.client.ask(ask(&talk, output)).await;
+        answered(&attempt, aim)?;
+        attempt
+            .input_tokens
+            .filter(|tokens| *tokens > 0)
+            .ok_or(LoadError::NoUsage {
+                path: aim.dialect.path(),
+            })
     }
-    let Answer { attempt, .. } = client
-        .ask(Ask {
-            session: "calibration".to_owned(),
-            role: Role::Probe,
-            body: talk.body(),
-            messages: talk.messages(),
-            max_tokens: output.tokens,
-        })
-        .await;
-    answered(&attempt, aim)?;
-    attempt
-        .input_tokens
-        .filter(|tokens| *tokens > 0)
-        .ok_or(LoadError::NoUsage {
-            path: aim.dialect.path(),
-        })
+
+    fn write(&self, sample: Sample, talk: &mut Conversation) {
+        let recipe = Recipe {
+            seed: self.seed,
+            salt: filler::mix(self.seed),
+            shared_prefix: false,
+            facts: sample.facts,
+        };
+        talk.user(|out| {
+            for number in 0..sample.short_lines {
+                filler::line(!self.seed, u64::from(number), SHORT_WORDS, out);
+            }
+            let parts = Parts {
+                lines: sample.lines,
+                words: None,
+            };
+            recipe.first(parts, out);
+        });
+        if sample.question {
+            talk.assistant(".");
+            talk.user(|out| recipe.question(1, QUESTION_LINES, out));
+        }
+    }
 }
 
 /// Whether a request was answered by a stream with tokens in it.
@@ -270,6 +304,7 @@ fn answered(attempt: &Attempt, aim: &Aim) -> Result<(), LoadError> {
             model: aim.model.clone(),
             words,
         },
+        (End::Stalled, _) => LoadError::Stalled { path, words },
         (End::UpstreamError, _) if kind == Some(exchange::HTML) => LoadError::Html { path, words },
         (End::Refused | End::Overloaded, _) => LoadError::Refused { path, words },
         _ => LoadError::Failed { path, words },

@@ -86,7 +86,7 @@ impl Client {
     /// A client of `aim`. Instants count from `origin`.
     pub fn new(aim: Aim, origin: Origin) -> Self {
         Self(Arc::new(Shared {
-            limits: aim.limits.on_the_wall(aim.speed),
+            limits: aim.limits_on_the_wall(),
             aim,
             origin,
             corrections: Mutex::default(),

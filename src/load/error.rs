@@ -47,6 +47,17 @@ pub enum LoadError {
         /// The route.
         path: &'static str,
     },
+    /// It accepts and generates nothing.
+    #[error(
+        "the server accepts requests to {path} and generates nothing ({words}); look into its log \
+         and start it again, or give a longer --first-token-limit"
+    )]
+    Stalled {
+        /// The route.
+        path: &'static str,
+        /// What was waited for.
+        words: String,
+    },
     /// Another model is served.
     #[error("the server does not serve the model {model:?}: {words}; choose one with --model")]
     UnknownModel {

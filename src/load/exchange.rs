@@ -13,11 +13,12 @@ use hyper::header::{
 use hyper::http::{Request, Response};
 use tokio::time::{Instant, sleep_until};
 
+use super::aim::Aim;
 use super::client::{Answer, Ask, Shared};
 use super::wire::Wire;
 use crate::clock::Stamp;
 use crate::observe::{Close, Watch, refusal};
-use crate::records::{Attempt, AttemptError, End, Role};
+use crate::records::{Attempt, AttemptError, Dialect, End, Role};
 
 /// The kind of the error of an answer that is a web page.
 pub(super) const HTML: &str = "html";
@@ -62,7 +63,8 @@ pub(super) async fn run(shared: &Shared, ask: Ask) -> Answer {
         sent: None,
         waits,
     };
-    match request(shared, body) {
+    let aim = &shared.aim;
+    match post(aim, aim.dialect.path(), aim.dialect.dialect(), body) {
         Ok(request) => open.exchange(request).await,
         Err(error) => open.fail(
             End::Unreachable,
@@ -72,11 +74,16 @@ pub(super) async fn run(shared: &Shared, ask: Ask) -> Answer {
     }
 }
 
-fn request(shared: &Shared, body: Bytes) -> Result<Request<Full<Bytes>>, String> {
-    let aim = &shared.aim;
+/// A request to a route of the server.
+pub(super) fn post(
+    aim: &Aim,
+    path: &str,
+    dialect: Dialect,
+    body: Bytes,
+) -> Result<Request<Full<Bytes>>, String> {
     let target = aim
         .upstream
-        .target(aim.dialect.path(), None)
+        .target(path, None)
         .map_err(|error| error.to_string())?;
     let mut request = Request::new(Full::new(body.clone()));
     *request.method_mut() = hyper::Method::POST;
@@ -88,11 +95,14 @@ fn request(shared: &Shared, body: Bytes) -> Result<Request<Full<Bytes>>, String>
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
     let agent = concat!("flashrig/", env!("CARGO_PKG_VERSION"));
     headers.insert(USER_AGENT, HeaderValue::from_static(agent));
-    if aim.dialect == super::LoadDialect::AnthropicMessages {
+    if matches!(
+        dialect,
+        Dialect::AnthropicMessages | Dialect::AnthropicCountTokens
+    ) {
         let name = HeaderName::from_static("anthropic-version");
         headers.insert(name, HeaderValue::from_static("2023-06-01"));
     }
-    aim.upstream.authorize(headers, aim.dialect.dialect());
+    aim.upstream.authorize(headers, dialect);
     Ok(request)
 }
 

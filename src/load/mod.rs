@@ -15,6 +15,7 @@
 //! | `filler` | words, facts and questions, all from a seed |
 //! | `prompt` | prompts put together from them |
 //! | `calibrate` | how many tokens the server counts for each of them |
+//! | `count` | the server's count of a prompt, where it has a route for it |
 //! | `sizing` | how many lines make a prompt of so many tokens |
 //! | `session` | a cold turn, then warm ones |
 //! | `side` | one short request beside the sessions |
@@ -24,6 +25,7 @@ mod aim;
 mod body;
 mod calibrate;
 mod client;
+mod count;
 mod error;
 mod exchange;
 mod filler;

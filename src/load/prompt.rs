@@ -77,10 +77,10 @@ impl Recipe {
         out.extend_from_slice(COUNT);
     }
 
-    /// Appends the prompt of warm turn `index`, from 1.
-    pub(super) fn question(&self, index: u32, out: &mut Vec<u8>) {
+    /// Appends the prompt of warm turn `index`, from 1, with so many lines of filler.
+    pub(super) fn question(&self, index: u32, lines: u64, out: &mut Vec<u8>) {
         let seed = filler::mix(self.text() ^ u64::from(index));
-        for number in 0..QUESTION_LINES {
+        for number in 0..lines {
             filler::line(seed, number, LINE_WORDS, out);
         }
         self.asked(index).ask(out);

@@ -5,7 +5,7 @@
 
 use super::body::{Conversation, Output};
 use super::filler::{self, Fact};
-use super::prompt::Recipe;
+use super::prompt::{QUESTION_LINES, Recipe};
 use super::sizing::{self, Shape};
 use super::{Answer, Ask, Client, LoadError};
 use crate::clock::Seconds;
@@ -56,6 +56,13 @@ pub struct Prepared {
     uncorrected: bool,
     first: Option<Ask>,
     role: Role,
+    calibration: Calibration,
+    /// Tokens of the latest prompt and its answer, by the server's count.
+    used: Option<u64>,
+    /// By how many tokens the next prompt was expected to be longer than what was used.
+    expected: f64,
+    /// The most by which a turn came out longer than expected.
+    drift: f64,
 }
 
 impl Prepared {
@@ -118,6 +125,10 @@ impl Prepared {
             uncorrected: correction.is_none(),
             first: None,
             role,
+            calibration: *calibration,
+            used: None,
+            expected: 0.0,
+            drift: 0.0,
             plan,
         };
         prepared.first = Some(prepared.request());
@@ -151,11 +162,34 @@ impl Prepared {
 
     /// Sends the next turn; `index` counts from 1. Not to be called after a turn that failed.
     pub async fn warm(&mut self, client: &Client, index: u32) -> Turn {
-        let recipe = self.recipe;
-        self.talk.user(|out| recipe.question(index, out));
+        let (recipe, lines) = (self.recipe, self.question_lines());
+        self.talk.user(|out| recipe.question(index, lines, out));
         let fact = recipe.asked(index);
         let answer = client.ask(self.request()).await;
         self.turn(client, index, answer, Some(fact))
+    }
+
+    /// Lines of filler beside the next question: fewer, down to none, when the turns so far came
+    /// out so much longer than counted that the answer would not fit into the context any more.
+    fn question_lines(&mut self) -> u64 {
+        let c = self.calibration;
+        let answer = f64::from(self.plan.answer_tokens);
+        let used = self.used.map_or(0.0, |used| used as f64);
+        let turn = c.tokens_per_question + self.drift + answer;
+        let over = used + turn - self.plan.context_tokens as f64;
+        let less = if over > 0.0 && c.tokens_per_line > 0.0 {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "above 0, and more than there are is as good as all"
+            )]
+            let less = (over / c.tokens_per_line).ceil() as u64;
+            less.min(QUESTION_LINES)
+        } else {
+            0
+        };
+        self.expected = c.tokens_per_question - less as f64 * c.tokens_per_line;
+        QUESTION_LINES - less
     }
 
     /// Takes an answer into the conversation.
@@ -167,6 +201,12 @@ impl Prepared {
             decode_s,
         } = times(&answer.attempt, client.aim().speed);
         let attempt = answer.attempt;
+        if let (true, Some(used), Some(input)) = (index > 0, self.used, attempt.input_tokens) {
+            let off = input as f64 - used as f64 - self.expected;
+            self.drift = self.drift.max(off);
+        }
+        let output = attempt.output_tokens;
+        self.used = attempt.input_tokens.zip(output).map(|(i, o)| i + o);
         let is_whole = attempt.end == End::Complete;
         let right = fact
             .as_ref()

@@ -6,7 +6,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AttemptError, End, Host, RefusalKind, Rig, RigLag, RunState, Server, Thresholds};
+use super::{
+    AttemptError, End, Host, RefusalKind, Rig, RigLag, RunState, Server, Thresholds, TtftRow,
+};
 use crate::clock::Seconds;
 
 /// `run.json` of `fit` and `ttft`.
@@ -46,6 +48,9 @@ pub struct LoadRun {
     pub resumed: u32,
     /// One judged line for each combination of the grid, in the order of the grid.
     pub cells: Vec<Cell>,
+    /// `ttft`: one line for each number of requests at once, in ascending order.
+    #[serde(default)]
+    pub ttft: Vec<TtftRow>,
     /// The judgement; `null` while the run goes on.
     pub verdict: Option<LoadVerdict>,
 }
@@ -489,6 +494,9 @@ pub enum LoadWhat {
         rig_cpu_s: Option<Seconds>,
         /// All combinations, judged.
         cells: Vec<Cell>,
+        /// `ttft`: a line for each number of requests at once.
+        #[serde(default)]
+        ttft: Vec<TtftRow>,
         /// The judgement.
         verdict: Option<Box<LoadVerdict>>,
     },

@@ -30,12 +30,14 @@ pub fn apply_load(run: &mut Option<LoadRun>, event: LoadEvent) {
             stopped_because,
             rig_cpu_s,
             cells,
+            ttft,
             verdict,
         } => {
             record.state = state;
             record.stopped_because = stopped_because;
             record.rig.cpu_s = rig_cpu_s;
             record.cells = cells;
+            record.ttft = ttft;
             record.verdict = verdict.map(|v| *v);
         }
     }

@@ -14,6 +14,7 @@ mod load_fold;
 mod prefix;
 mod run;
 mod session;
+mod ttft;
 mod verdict;
 
 pub use attempt::*;
@@ -27,4 +28,5 @@ pub use load_fold::apply_load;
 pub use prefix::*;
 pub use run::*;
 pub use session::*;
+pub use ttft::*;
 pub use verdict::*;

@@ -7,6 +7,7 @@ mod makespans;
 mod prefix;
 mod svg;
 mod text;
+mod ttft;
 
 pub use text::text;
 
@@ -25,5 +26,8 @@ pub fn pictures(run: &LoadRun) -> Vec<(&'static str, String)> {
 
 /// Renders a run of `fit` or `ttft`.
 pub fn load_text(run: &LoadRun) -> String {
-    fit::text(run)
+    match run.command.as_str() {
+        "ttft" => ttft::text(run),
+        _ => fit::text(run),
+    }
 }

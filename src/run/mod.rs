@@ -13,6 +13,7 @@ mod record;
 mod rounds;
 mod scratch;
 mod stop;
+pub mod ttft;
 mod verifying;
 
 pub use bodies::Bodies;

@@ -91,7 +91,7 @@ pub async fn still_there(server: &Connected) -> Result<(), IdleError> {
 }
 
 /// The number of requests in the server by its metrics; `None` when it has no such gauge.
-fn requests(metrics: &str) -> Option<f64> {
+pub(super) fn requests(metrics: &str) -> Option<f64> {
     sum(metrics, &GAUGES)
 }
 

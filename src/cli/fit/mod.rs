@@ -11,21 +11,20 @@ use tokio::sync::mpsc;
 
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail};
-use super::pair::surroundings::{host, writable};
+use super::loading::{Told, aim, begun, reach, speed, target};
+use super::pair::surroundings::writable;
 use super::signals;
 use crate::clock::{Origin, Stamp};
 use crate::judge::fit::{answer, cells};
-use crate::load::{Aim, Client, LoadLimits, Prepared, SessionPlan, calibrate, choose_dialect};
-use crate::records::{Calibration, LoadRun, LoadSpec, LoadWhat, RUN_SCHEMA, Rig, RunState};
+use crate::load::{Client, Prepared, SessionPlan, calibrate};
+use crate::records::{Calibration, LoadRun, LoadSpec, LoadWhat, RunState};
 use crate::report;
 use crate::run::fit::{Begin, FitContext, execute};
 use crate::run::{Bus, Live, Stop};
-use crate::server::{Change, ConnectError, Connected, Target, Wanted, connect};
+use crate::server::Target;
 use crate::store::{Store, write_atomically};
 
 pub use args::FitArgs;
-
-type Told = mpsc::UnboundedSender<Live<LoadWhat>>;
 
 /// Runs the command.
 pub async fn fit(args: FitArgs, console: Console) -> Result<Exit, Failure> {
@@ -109,11 +108,12 @@ async fn new(
         &project,
     )?;
     writable(&args.results)?;
-    let mut server = reach(args, args.server.model.clone(), &target).await?;
+    let mut server = reach(&args.server, args.server.model.clone(), &target).await?;
     server.record.settings.clone_from(&args.sets);
     typed::within(&spec, &server.record)?;
     let origin = Origin::now();
-    let aimed = aim(&server, &spec, origin.clone(), &live).await?;
+    let limit = typed::duration(spec.first_token_limit_s);
+    let aimed = aim(&server, limit, origin.clone(), &live).await?;
     let calibration = calibrate(&aimed, spec.seed).await.or_rig()?;
     aimed.take_rows();
     has_room(&aimed, &calibration, &spec)?;
@@ -121,29 +121,14 @@ async fn new(
     let id = format!("{}-fit", origin.wall.strftime("%Y%m%dT%H%M%SZ"));
     let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;
     let folder = store.folder().to_owned();
-    let record = LoadRun {
-        schema: RUN_SCHEMA.to_owned(),
-        id: store.id(),
-        command: "fit".to_owned(),
-        command_line: std::env::args().collect(),
-        started_at: origin.wall.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        state: RunState::Unfinished,
-        stopped_because: None,
-        rig: Rig {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            sandbox: "none".to_owned(),
-            cpu_s: None,
-        },
-        host: host(cores()),
-        server: server.record.clone(),
-        spec: spec.clone(),
-        calibration: Some(calibration),
-        measured: Vec::new(),
-        left_out: Vec::new(),
-        resumed: 0,
-        cells: Vec::new(),
-        verdict: None,
-    };
+    let record = begun(
+        "fit",
+        store.id(),
+        &origin,
+        &server.record,
+        &spec,
+        calibration,
+    );
     let context = FitContext {
         speed: speed(&server),
         embedded: matches!(target, Target::Simulated { .. }),
@@ -182,7 +167,7 @@ async fn again(
         Target::Simulated { .. } => target(Some(name), was.speed, &was.settings, &project)?,
         attached @ Target::Attached { .. } => attached,
     };
-    let server = reach(args, Some(run.server.model.clone()), &target).await?;
+    let server = reach(&args.server, Some(run.server.model.clone()), &target).await?;
     typed::same_server(&server.record, &run)?;
     // Instants go on from the last one: the time between is nobody's.
     let mut origin = Origin::now();
@@ -193,7 +178,8 @@ async fn again(
             .0
             .saturating_sub(u64::try_from(gone.as_nanos()).unwrap_or(u64::MAX)),
     );
-    let aimed = aim(&server, &spec, origin.clone(), &live).await?;
+    let limit = typed::duration(spec.first_token_limit_s);
+    let aimed = aim(&server, limit, origin.clone(), &live).await?;
     let calibration = match run.calibration {
         Some(calibration) => calibration,
         None => calibrate(&aimed, spec.seed).await.or_rig()?,
@@ -235,71 +221,4 @@ fn has_room(client: &Client, calibration: &Calibration, spec: &LoadSpec) -> Resu
     Prepared::new(client, calibration, plan)
         .map(drop)
         .or_usage()
-}
-
-/// The server that was asked for.
-fn target(
-    server: Option<&str>,
-    speed: Option<f64>,
-    sets: &[String],
-    project: &Path,
-) -> Result<Target, Failure> {
-    let changes = sets.iter().map(|text| text.parse());
-    let changes: Vec<Change> = changes.collect::<Result<_, _>>().or_usage()?;
-    Target::parse_with(server, speed, &changes, Some(project)).or_usage()
-}
-
-async fn reach(
-    args: &FitArgs,
-    model: Option<String>,
-    target: &Target,
-) -> Result<Connected, Failure> {
-    let wanted = Wanted {
-        model,
-        context: args.server.context,
-        key_env: args.server.key_env.clone(),
-    };
-    match connect(target, &wanted, Vec::new(), None).await {
-        // An address that cannot be one was mistyped; nothing was tried yet.
-        Err(error @ ConnectError::Upstream(_)) => Err(error).or_usage(),
-        other => other.or_rig(),
-    }
-}
-
-/// A client for the server, in a dialect in which it streams.
-async fn aim(
-    server: &Connected,
-    spec: &LoadSpec,
-    origin: Origin,
-    live: &Told,
-) -> Result<Client, Failure> {
-    let _ = live.send(Live::Note(format!(
-        "finding out how {} counts tokens",
-        server.record.name
-    )));
-    let dialect = choose_dialect(&server.upstream, &server.record.model)
-        .await
-        .or_rig()?;
-    let limit = typed::duration(spec.first_token_limit_s);
-    let aim = Aim {
-        upstream: server.upstream.clone(),
-        model: server.record.model.clone(),
-        dialect,
-        limits: LoadLimits {
-            first_token: limit,
-            silence: limit,
-        },
-        speed: speed(server),
-    };
-    Ok(Client::new(aim, origin))
-}
-
-fn speed(server: &Connected) -> f64 {
-    server.record.speed.unwrap_or(1.0)
-}
-
-fn cores() -> Option<u32> {
-    std::thread::available_parallelism()
-        .ok()
-        .and_then(|n| u32::try_from(n.get()).ok())
 }

@@ -1,9 +1,10 @@
 //! What was typed for `fit`, validated; and whether it agrees with the run that is taken up again.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use super::args::FitArgs;
 use crate::cli::exit::{Failure, usage};
+use crate::cli::loading::new_seed;
 use crate::clock::Seconds;
 use crate::config::count_in_words;
 use crate::plan::grid::sizes;
@@ -13,7 +14,6 @@ use crate::records::{LoadRun, LoadSpec, RecallRule, Server, SideSpec, Thresholds
 const SIDE_PROMPT_TOKENS: u64 = 200;
 /// Side requests of one combination while first turns are read, at most.
 const SIDES_DURING_COLD: u32 = 16;
-const MAX_SEED: u64 = 1 << 53;
 
 /// The experiment that was asked for.
 ///
@@ -77,12 +77,6 @@ pub fn spec(args: &FitArgs) -> Result<LoadSpec, Failure> {
         long_tokens: None,
         shared_prefix: false,
     })
-}
-
-/// One that no earlier run had; small enough for every JSON reader.
-fn new_seed() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(1, |d| (d.as_micros() % u128::from(MAX_SEED)) as u64)
 }
 
 /// No context is longer than the server's.

@@ -70,6 +70,7 @@ pub(crate) fn run(contexts: &[u64], sessions: &[u32], rounds: u32) -> LoadRun {
         left_out: Vec::new(),
         resumed: 0,
         cells: Vec::new(),
+        ttft: Vec::new(),
         verdict: None,
     }
 }

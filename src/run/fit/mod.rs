@@ -103,6 +103,7 @@ pub async fn execute(context: &FitContext, begin: Begin) -> Result<LoadRun, RunE
         stopped_because,
         rig_cpu_s: own_cpu(),
         cells,
+        ttft: Vec::new(),
         verdict: Some(Box::new(verdict)),
     })?;
     context.run().ok_or(RunError::Nothing)
