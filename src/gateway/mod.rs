@@ -53,11 +53,7 @@ mod request;
 mod route;
 mod session;
 mod slow_head;
-<<<<<<< HEAD
-=======
-mod stamped;
 pub(crate) mod system;
->>>>>>> wt-E
 mod upstream;
 
 use crate::stamped;
