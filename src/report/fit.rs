@@ -9,7 +9,7 @@ use super::figures::{count, seconds, times};
 use super::text::new_table;
 use crate::clock::Seconds;
 use crate::config::count_in_words;
-use crate::judge::fit::verdict_words;
+use crate::judge::fit::{BOTTLENECK, verdict_words};
 use crate::records::{
     Cell, CellVerdict, ContextSource, LoadRun, LoadVerdict, RecallRule, RunState, Thresholds,
 };
@@ -138,7 +138,9 @@ fn of_context(run: &LoadRun, context: u64, cells: &[&Cell], out: &mut String) {
     let _ = writeln!(out, "{}", other_table(cells));
     bars(cells, run.spec.thresholds, out);
     for cell in cells {
-        for reason in &cell.reasons {
+        // The warnings below say once for all where the client was the bottleneck.
+        let told = |reason: &&String| !reason.starts_with(BOTTLENECK);
+        for reason in cell.reasons.iter().filter(told) {
             let _ = writeln!(out, "  {}: {reason}", plural(cell.sessions, "session"));
         }
     }
