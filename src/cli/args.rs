@@ -335,6 +335,18 @@ pub enum AgentsCommand {
 pub struct ReportArgs {
     /// The folder of the run
     pub run: PathBuf,
+    /// As text, or as the picture of a run of fit
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    pub format: ReportFormat,
+}
+
+/// How a report is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// For the terminal
+    Text,
+    /// A picture: more sessions, slower turns
+    Svg,
 }
 
 /// `flashrig bodies`.

@@ -12,14 +12,14 @@ use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING};
 use hyper::http::{Request, Response, Version};
 
 use super::body::{GatewayBody, InFlight, Through};
+use super::document::Document;
 use super::doors::{Admission, Doors, Entry};
 use super::gate::{GateClient, Permit};
 use super::headers::{self, Credentials};
 use super::ledger::Recording;
-use super::link::{Lease, Link, LinkError, describe};
+use super::link::{Lease, Link, LinkError, Sending, describe};
 use super::prompt::PromptCap;
 use super::reply::{self, Reason, reply};
-use super::request::{BodyHash, RequestFacts};
 use super::session::Limits;
 use super::stamped::SocketWatch;
 use super::{nonce, route};
@@ -132,11 +132,14 @@ async fn forward(
     }
 
     let announced = parts.headers.contains_key(CONTENT_LENGTH);
-    let (body, hash) = read_body(&mut body, shared.limits.body_bytes, recording).await?;
+    let received = read_body(&mut body, shared.limits.body_bytes, recording).await?;
+    let received = Document::new(received);
     let body_at = client.last_read();
-    recording.body_read(body_at, hash, RequestFacts::read(dialect, &body));
-    check_prompt(shared, &recording.attempt)?;
-    let received = Bytes::from(body);
+    recording.body_read(body_at);
+    if let Err(refusal) = check_prompt(shared, &recording.attempt) {
+        recording.learn(&received);
+        return Err(refusal);
+    }
     let body = match shared
         .nonce
         .as_deref()
@@ -146,7 +149,7 @@ async fn forward(
             recording.attempt.body_changed = true;
             Bytes::from(changed)
         }
-        None => received.clone(),
+        None => received.text().clone(),
     };
     let upstream = &shared.link.upstream;
     parts.uri = upstream
@@ -169,17 +172,32 @@ async fn forward(
     );
     let request = Request::from_parts(parts, Full::new(body));
 
-    let permit = pass_gate(entry.gate.as_ref(), body_at, recording).await;
-    recording.started(Stamp::now(), received);
+    let gate = entry.gate.as_ref().filter(|_| dialect.generates());
+    if gate.is_some() {
+        // The gate goes by the role, and a request may be sent again while it waits.
+        recording.learn(&received);
+    }
+    let permit = pass_gate(gate, body_at, recording).await;
+    let begun = Stamp::now();
+    let note = |recording: &mut Recording| {
+        recording.learn(&received);
+        recording.started(begun, received.text());
+    };
     let answer = shared
         .link
-        .send(request, shared.limits.time_limit, |clocks| {
-            let connected = recording.at(clocks.connected);
-            let sent = recording.at(clocks.sent);
-            recording.attempt.clocks.connected_s = Some(connected);
-            recording.attempt.clocks.sent_s = Some(sent);
-        });
-    let (response, lease) = answer.await?;
+        .send(request, shared.limits.time_limit, |step| match step {
+            Sending::Sent(clocks) => {
+                let connected = recording.at(clocks.connected);
+                let sent = recording.at(clocks.sent);
+                recording.attempt.clocks.connected_s = Some(connected);
+                recording.attempt.clocks.sent_s = Some(sent);
+            }
+            // What is learnt from the body is learnt while the server has it.
+            Sending::Waiting => note(recording),
+        })
+        .await;
+    note(recording);
+    let (response, lease) = answer?;
     if response.status().is_informational() {
         let message = format!(
             "the server answered {} to a request that asked for no such thing",
@@ -216,7 +234,6 @@ async fn pass_gate(
     body_at: Stamp,
     recording: &mut Recording,
 ) -> Option<Permit> {
-    let gate = gate.filter(|_| recording.attempt.dialect.generates());
     let Some(gate) = gate else {
         recording.attempt.clocks.permit_s = Some(recording.at(body_at));
         return None;
@@ -267,15 +284,14 @@ fn check_head(method: &Method, admission: Admission) -> Result<Credentials, Refu
     }
 }
 
-/// Reads the body and its hash, which is `None` for an empty one.
+/// Reads the body.
 async fn read_body(
     body: &mut Incoming,
     limit: u64,
     recording: &mut Recording,
-) -> Result<(Vec<u8>, Option<String>), Refusal> {
+) -> Result<Vec<u8>, Refusal> {
     let expected = body.size_hint().lower().min(limit).min(1024 * 1024);
     let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or(0));
-    let mut hash = BodyHash::default();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| body_fault(&error))?;
         let Some(data) = frame.data_ref() else {
@@ -290,11 +306,9 @@ async fn read_body(
                 format!("the request's body is above the gateway's limit of {limit} bytes"),
             ));
         }
-        hash.update(data);
         bytes.extend_from_slice(data);
     }
-    let hash = (!bytes.is_empty()).then(|| hash.finish());
-    Ok((bytes, hash))
+    Ok(bytes)
 }
 
 fn body_fault(error: &hyper::Error) -> Refusal {

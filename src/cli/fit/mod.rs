@@ -161,7 +161,7 @@ async fn again(
     let spec = run.spec.clone();
     let project = std::env::current_dir().or_rig()?;
     // The address of an embedded server is a new one each time; its profile's name is not.
-    let name = args.server.server.as_deref().unwrap_or(&run.server.name);
+    let name = typed::base_name(&run.server);
     let was = &run.server;
     let target = match target(Some(name), None, &was.settings, &project)? {
         Target::Simulated { .. } => target(Some(name), was.speed, &was.settings, &project)?,

@@ -1,6 +1,6 @@
 //! The answer over all combinations, in words and as an exit code needs it.
 
-use super::cell::passes;
+use super::cell::{BOTTLENECK, passes};
 use super::recall;
 use crate::config::count_in_words;
 use crate::judge::Answer;
@@ -146,7 +146,7 @@ pub fn warnings(run: &LoadRun, cells: &[Cell]) -> Vec<String> {
     };
     if let Some(places) = places(&|c| c.client_bottleneck) {
         all.push(format!(
-            "flashrig's own client was the bottleneck at {places}: those figures are not the server's"
+            "{BOTTLENECK} at {places}: those figures are not the server's"
         ));
     }
     if let Some(places) = places(&|c| c.cached_share.is_some_and(|s| s < CACHE_LOST)) {

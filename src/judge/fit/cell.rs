@@ -10,6 +10,8 @@ use crate::records::{
 };
 use crate::stats::{self, median};
 
+/// How the reason begins that tells of rounds in which the client was too slow.
+pub const BOTTLENECK: &str = "flashrig's own client was the bottleneck";
 /// A side request above this is counted apart.
 const LONG_SIDE_S: f64 = 60.0;
 
@@ -241,7 +243,7 @@ fn verdict(
         .collect();
     if !slow.is_empty() {
         reasons.push(format!(
-            "flashrig's own client was the bottleneck in {}: the figures are not the server's",
+            "{BOTTLENECK} in {}: the figures are not the server's",
             in_rounds(&slow)
         ));
     }
