@@ -59,6 +59,7 @@ impl Rig {
             upstream: Target::new(&server.url(), key, KeyStyle::ByDialect).unwrap(),
             limits: Limits::default(),
             gate,
+            answer_probes: None,
             origin: Origin::now(),
         };
         let standing = Standing::open(config, board.clone()).await.unwrap();
@@ -104,7 +105,7 @@ fn request(method: &str, path: &str, token: Option<&str>, body: &str) -> String 
     let token = token.map_or_else(String::new, |t| format!("Authorization: Bearer {t}\r\n"));
     let length = body.len();
     format!(
-        "{method} {path} HTTP/1.1\r\nHost: gateway\r\n{token}Content-Length: {length}\r\n\r\n{body}"
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\n{token}Content-Length: {length}\r\n\r\n{body}"
     )
 }
 

@@ -45,6 +45,7 @@ pub fn measure() -> Vec<Row> {
                     .unwrap(),
                 limits: Limits::default(),
                 gate: None,
+                answer_probes: None,
                 nonce: Some("session 0123456789abcdef".to_owned()),
                 origin: Origin::now(),
             },

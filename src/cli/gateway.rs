@@ -48,6 +48,7 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
             let order = args.order.map(GateOrderArg::order).unwrap_or_default();
             Gate::new(limit, order)
         }),
+        answer_probes: args.model.clone().filter(|_| args.answer_probes),
         origin,
     };
     let mut standing = Standing::open(config, board.clone())

@@ -75,6 +75,8 @@ pub struct ListenConfig {
     pub nonce: Option<String>,
     /// When given, generation requests pass through it, beside those of other sessions.
     pub gate: Option<Arc<Gate>>,
+    /// When given, probes are answered here and not passed on; it is the name of the served model.
+    pub answer_probes: Option<String>,
     /// What stored instants count from.
     pub origin: Origin,
 }
@@ -115,6 +117,7 @@ impl Session {
             limits,
             nonce,
             gate,
+            answer_probes,
             origin,
         } = config;
         if token.expose().is_empty() {
@@ -135,9 +138,10 @@ impl Session {
                 ledger: Arc::clone(&ledger),
                 gate: gate.map(|gate| gate.client()),
             },
-            prompt_cap: limits.prompt_tokens.map(PromptCap::new).map(Arc::new),
+            prompt_cap: prompt_cap(&limits, answer_probes.as_ref()),
             limits,
             nonce,
+            answer_probes,
         };
         let (stop, stopped) = oneshot::channel();
         let listening = tokio::spawn(listen(listener, Arc::new(shared), label, stopped, None));
@@ -163,8 +167,16 @@ pub struct StandingConfig {
     pub limits: Limits,
     /// When given, generation requests of all clients pass through it.
     pub gate: Option<Arc<Gate>>,
+    /// When given, probes are answered here and not passed on; it is the name of the served model.
+    pub answer_probes: Option<String>,
     /// What stored instants count from.
     pub origin: Origin,
+}
+
+/// What knows how long a prompt is, where anybody wants to know.
+fn prompt_cap(limits: &Limits, answer_probes: Option<&String>) -> Option<Arc<PromptCap>> {
+    let wanted = limits.prompt_tokens.is_some() || answer_probes.is_some();
+    wanted.then(|| Arc::new(PromptCap::new(limits.prompt_tokens)))
 }
 
 /// A listener for many clients. Dropping it stops it.
@@ -190,15 +202,13 @@ impl Standing {
                 config.tokens,
                 clientele,
                 config.gate,
+                addr.ip(),
                 config.origin,
             )),
-            prompt_cap: config
-                .limits
-                .prompt_tokens
-                .map(PromptCap::new)
-                .map(Arc::new),
+            prompt_cap: prompt_cap(&config.limits, config.answer_probes.as_ref()),
             limits: config.limits,
             nonce: None,
+            answer_probes: config.answer_probes,
         });
         let (stop, stopped) = oneshot::channel();
         let (drain, draining) = watch::channel(false);
