@@ -12,6 +12,8 @@ pub struct Serving {
     child: Child,
     /// Host and port.
     pub addr: String,
+    /// Its first line.
+    pub line: String,
 }
 
 impl Serving {
@@ -28,10 +30,10 @@ impl Serving {
         let mut lines = BufReader::new(child.stdout.as_mut().unwrap());
         lines.read_line(&mut line).unwrap();
         let url = line
-            .split([' ', ','])
+            .split([' ', ',', '"'])
             .find_map(|word| word.strip_prefix("http://"));
         let addr = url.unwrap_or_else(|| panic!("{line}")).to_owned();
-        Self { child, addr }
+        Self { child, addr, line }
     }
 
     pub fn url(&self) -> String {
