@@ -147,14 +147,15 @@ fn every_request_is_shown_logged_and_counted_under_its_client() {
 
 #[test]
 fn json_is_one_line_that_says_where_and_what() {
-    let sim = Serving::start(["sim", "--json", "--listen", ANYWHERE, "--speed", "1000"]);
-    let told: serde_json::Value = serde_json::from_str(&sim.line).unwrap();
+    let (sim, line) =
+        Serving::start_told(["sim", "--json", "--listen", ANYWHERE, "--speed", "1000"]);
+    let told: serde_json::Value = serde_json::from_str(&line).unwrap();
     assert_eq!(told["sim"], sim.url());
     assert_eq!(
         (&told["model"], &told["speed"]),
         (&"flashrig-sim".into(), &1000.0.into())
     );
-    let gateway = Serving::start([
+    let (gateway, line) = Serving::start_told([
         "gateway",
         "--json",
         "--upstream",
@@ -162,7 +163,7 @@ fn json_is_one_line_that_says_where_and_what() {
         "--listen",
         ANYWHERE,
     ]);
-    let told: serde_json::Value = serde_json::from_str(&gateway.line).unwrap();
+    let told: serde_json::Value = serde_json::from_str(&line).unwrap();
     assert_eq!(told["gateway"], gateway.url());
     assert_eq!(told["metrics"], format!("{}/metrics", gateway.url()));
     assert_eq!(told["upstream"], sim.url());

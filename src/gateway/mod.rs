@@ -8,6 +8,7 @@
 //! | file | its one job |
 //! |---|---|
 //! | `session` | listeners: open, accept, drain, close |
+//! | `connection` | one client's connection, also when its head cannot be read |
 //! | `doors` | who comes in, under which name, and in whose ledger that stands |
 //! | `stranger` | what web pages send to a listener without tokens |
 //! | `exchange` | one request from head to response head: check, forward, answer |
@@ -36,6 +37,7 @@
 //! [`Attempt`]: crate::records::Attempt
 
 mod body;
+mod connection;
 mod doors;
 mod events;
 mod exchange;

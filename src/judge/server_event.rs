@@ -27,7 +27,7 @@ impl Stay<'_> {
     }
 
     fn is_in_server(&self, at: f64) -> bool {
-        self.sent <= at && at < self.ended
+        self.sent < at && at <= self.ended
     }
 }
 
@@ -57,7 +57,13 @@ pub fn server_events<'a>(
         }
         let at = stays[first].ended;
         // Those that were in the server when the first of them failed.
-        let here = |index: &usize| *index == first || stays[*index].is_in_server(at);
+        // An agent that gives up takes its other requests along.
+        let left = |stay: &Stay<'_>| {
+            stay.attempt.end == End::ClientAborted && stay.ended - at <= AT_ONCE_S
+        };
+        let here = |index: &usize| {
+            *index == first || (stays[*index].is_in_server(at) && !left(&stays[*index]))
+        };
         let all: Vec<usize> = (first..stays.len()).filter(here).collect();
         let at_once = |stay: &Stay<'_>| stay.failed() && stay.ended - at <= AT_ONCE_S;
         if all.iter().any(|&index| !at_once(&stays[index])) {
@@ -191,6 +197,18 @@ mod tests {
     fn a_failure_that_another_request_survives_is_no_event() {
         let survivor = stay(End::Complete, 1.0, 9.0);
         assert!(events(&[stay(End::UpstreamError, 0.0, 5.0)], &[survivor]).is_empty());
+    }
+
+    #[test]
+    fn a_request_that_its_agent_took_along_on_giving_up_hides_no_event() {
+        let failed = |sent, ended| stay(End::UpstreamError, sent, ended);
+        let side = stay(End::ClientAborted, 2.0, 5.5);
+        assert_eq!(
+            events(&[failed(0.0, 5.0), side], &[failed(1.0, 5.1)]),
+            both(2)
+        );
+        let long_after = stay(End::ClientAborted, 2.0, 50.0);
+        assert!(events(&[failed(0.0, 5.0), long_after], &[failed(1.0, 5.1)]).is_empty());
     }
 
     #[test]

@@ -12,13 +12,16 @@ pub struct Serving {
     child: Child,
     /// Host and port.
     pub addr: String,
-    /// Its first line.
-    pub line: String,
 }
 
 impl Serving {
     /// Starts `flashrig` with these arguments and reads the address off its first line.
     pub fn start(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        Self::start_told(args).0
+    }
+
+    /// The same, with its first line.
+    pub fn start_told(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> (Self, String) {
         let mut child = Command::new(env!("CARGO_BIN_EXE_flashrig"))
             .args(args)
             .stdin(Stdio::null())
@@ -33,7 +36,7 @@ impl Serving {
             .split([' ', ',', '"'])
             .find_map(|word| word.strip_prefix("http://"));
         let addr = url.unwrap_or_else(|| panic!("{line}")).to_owned();
-        Self { child, addr, line }
+        (Self { child, addr }, line)
     }
 
     pub fn url(&self) -> String {
