@@ -17,7 +17,7 @@ use super::exit::{Exit, Failure, OrFail, usage};
 use super::signals;
 use crate::clock::Origin;
 use crate::gateway::{
-    ClientName, Gate, KeyStyle, LagMeter, Limits, Secret, Standing, StandingConfig, Upstream,
+    ClientName, EventLoop, Gate, KeyStyle, Limits, Secret, Standing, StandingConfig, Upstream,
 };
 use crate::run::Stop;
 use crate::standing::{Board, Heard, Log, METRICS_PATH, finished_line, table};
@@ -51,7 +51,9 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
         answer_probes: args.model.clone().filter(|_| args.answer_probes),
         origin,
     };
-    let mut standing = Standing::open(config, board.clone())
+    let event_loop = EventLoop::start().or_rig()?;
+    let mut standing = event_loop
+        .run(Standing::open(config, board.clone()))
         .await
         .with_context(|| {
             format!(
@@ -62,12 +64,13 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
         .or_rig()?;
     // Weak, so that the board, and with it the log, is closed when this function ends.
     let lagging = Arc::downgrade(&board);
-    let _lag = LagMeter::start(move |seconds| {
-        if let Some(board) = lagging.upgrade() {
-            board.lag(seconds);
-        }
-    })
-    .or_rig()?;
+    let _lag = event_loop
+        .lag(move |seconds| {
+            if let Some(board) = lagging.upgrade() {
+                board.lag(seconds);
+            }
+        })
+        .or_rig()?;
     let address = standing.addr();
     tell_address(&args, address, console)?;
 

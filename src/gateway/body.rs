@@ -271,8 +271,11 @@ impl Through {
             cap.learn(recording.attempt.request_bytes, tokens);
         }
         recording.finish(end, at);
-        // The connection closes here, and only then is the next request let in.
-        drop(lease);
+        // The connection is free or closed here, and only then is the next request let in.
+        match close {
+            Close::Clean => self.link.keep(lease),
+            Close::Broken | Close::Silent | Close::ClientLeft => drop(lease),
+        }
         drop(permit);
     }
 }

@@ -10,16 +10,16 @@ use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING};
 use hyper::http::{Request, Response, Version};
 
 use super::body::{GatewayBody, InFlight, Through};
+use super::document::Document;
 use super::doors::{Admission, Doors, Entry};
 use super::gate::{GateClient, Permit};
 use super::headers::{self, Credentials};
 use super::intake::{discard, read_body};
 use super::ledger::Recording;
-use super::link::{Lease, Link, LinkError};
+use super::link::{Lease, Link, LinkError, Sending};
 use super::probe;
 use super::prompt::PromptCap;
 use super::reply::{self, Reason, reply};
-use super::request::RequestFacts;
 use super::session::Limits;
 use super::stamped::SocketWatch;
 use super::{nonce, route};
@@ -161,16 +161,14 @@ async fn forward(
     }
 
     let announced = parts.headers.contains_key(CONTENT_LENGTH);
-    let (body, hash) = read_body(&mut body, shared.limits.body_bytes, recording).await?;
+    let received = read_body(&mut body, shared.limits.body_bytes, recording).await?;
+    let received = Document::new(received);
     let body_at = client.last_read();
-    recording.body_read(body_at, hash, RequestFacts::read(dialect, &body));
-    check_prompt(shared, &recording.attempt)?;
-    if let (Some(model), Some(lengths)) = (&shared.answer_probes, &shared.prompt_cap)
-        && let Some(answer) = probe::answer(&recording.attempt, model, lengths)
-    {
-        return Err(Own::Probed(answer));
+    recording.body_read(body_at);
+    if let Some(own) = answer_for(shared, &recording.attempt) {
+        recording.learn(&received);
+        return Err(own);
     }
-    let received = Bytes::from(body);
     let body = match shared
         .nonce
         .as_deref()
@@ -180,7 +178,7 @@ async fn forward(
             recording.attempt.body_changed = true;
             Bytes::from(changed)
         }
-        None => received.clone(),
+        None => received.text().clone(),
     };
     let upstream = &shared.link.upstream;
     parts.uri = upstream
@@ -203,17 +201,32 @@ async fn forward(
     );
     let request = Request::from_parts(parts, Full::new(body));
 
-    let permit = pass_gate(entry.gate.as_ref(), body_at, recording).await;
-    recording.started(Stamp::now(), received);
+    let gate = entry.gate.as_ref().filter(|_| dialect.generates());
+    if gate.is_some() {
+        // The gate goes by the role, and a request may be sent again while it waits.
+        recording.learn(&received);
+    }
+    let permit = pass_gate(gate, body_at, recording).await;
+    let begun = Stamp::now();
+    let note = |recording: &mut Recording| {
+        recording.learn(&received);
+        recording.started(begun, received.text());
+    };
     let answer = shared
         .link
-        .send(request, shared.limits.time_limit, |clocks| {
-            let connected = recording.at(clocks.connected);
-            let sent = recording.at(clocks.sent);
-            recording.attempt.clocks.connected_s = Some(connected);
-            recording.attempt.clocks.sent_s = Some(sent);
-        });
-    let (response, lease) = answer.await?;
+        .send(request, shared.limits.time_limit, |step| match step {
+            Sending::Sent(clocks) => {
+                let connected = recording.at(clocks.connected);
+                let sent = recording.at(clocks.sent);
+                recording.attempt.clocks.connected_s = Some(connected);
+                recording.attempt.clocks.sent_s = Some(sent);
+            }
+            // What is learnt from the body is learnt while the server has it.
+            Sending::Waiting => note(recording),
+        })
+        .await;
+    note(recording);
+    let (response, lease) = answer?;
     if response.status().is_informational() {
         let message = format!(
             "the server answered {} to a request that asked for no such thing",
@@ -222,6 +235,15 @@ async fn forward(
         return Err(LinkError::NoAnswer(message).into());
     }
     Ok((response, lease, permit))
+}
+
+/// What is answered here and now to a request that was read whole.
+fn answer_for(shared: &Shared, attempt: &Attempt) -> Option<Own> {
+    if let Err(refusal) = check_prompt(shared, attempt) {
+        return Some(refusal.into());
+    }
+    let (model, lengths) = (shared.answer_probes.as_ref()?, shared.prompt_cap.as_ref()?);
+    probe::answer(attempt, model, lengths).map(Own::Probed)
 }
 
 /// Whether the prompt is short enough, by its estimated length.
@@ -250,7 +272,6 @@ async fn pass_gate(
     body_at: Stamp,
     recording: &mut Recording,
 ) -> Option<Permit> {
-    let gate = gate.filter(|_| recording.attempt.dialect.generates());
     let Some(gate) = gate else {
         recording.attempt.clocks.permit_s = Some(recording.at(body_at));
         return None;

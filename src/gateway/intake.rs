@@ -1,4 +1,4 @@
-//! A request's body on its way in: read whole, hashed, and bounded.
+//! A request's body on its way in: read whole, and bounded.
 
 use std::error::Error as _;
 use std::io;
@@ -10,18 +10,16 @@ use super::exchange::Refusal;
 use super::ledger::Recording;
 use super::link::describe;
 use super::reply::Reason;
-use super::request::BodyHash;
 use crate::records::End;
 
-/// Reads the body and its hash, which is `None` for an empty one.
+/// Reads the body.
 pub(super) async fn read_body(
     body: &mut Incoming,
     limit: u64,
     recording: &mut Recording,
-) -> Result<(Vec<u8>, Option<String>), Refusal> {
+) -> Result<Vec<u8>, Refusal> {
     let expected = body.size_hint().lower().min(limit).min(1024 * 1024);
     let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or(0));
-    let mut hash = BodyHash::default();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| body_fault(&error))?;
         let Some(data) = frame.data_ref() else {
@@ -36,11 +34,9 @@ pub(super) async fn read_body(
                 format!("the request's body is above the gateway's limit of {limit} bytes"),
             ));
         }
-        hash.update(data);
         bytes.extend_from_slice(data);
     }
-    let hash = (!bytes.is_empty()).then(|| hash.finish());
-    Ok((bytes, hash))
+    Ok(bytes)
 }
 
 fn body_fault(error: &hyper::Error) -> Refusal {

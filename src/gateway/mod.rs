@@ -27,9 +27,11 @@
 //! | `gate` | how many requests of all sessions are in the server at once, and who is next |
 //! | `prompt` | the longest prompt that is let through, estimated |
 //! | `body` | the response body on its way to the client; knows how it ended, also when dropped |
+//! | `document` | a request body, looked into once |
 //! | `ledger` | the rows; every attempt that began has one |
 //! | `reply` | the gateway's own answers, in the client's dialect |
 //! | `events` | what listeners are told while it runs |
+//! | `event_loop` | the thread on which all of this runs |
 //! | `lag` | how late the gateway's own event loop is |
 //!
 //! Bodies pass on to the listener in events; threads and prefixes are worked out from them elsewhere.
@@ -38,7 +40,9 @@
 
 mod body;
 mod connection;
+mod document;
 mod doors;
+mod event_loop;
 mod events;
 mod exchange;
 mod gate;
@@ -59,6 +63,7 @@ mod session;
 mod slow_head;
 mod stamped;
 mod stranger;
+mod system;
 mod upstream;
 
 /// What must hold for every answer, for the fuzz target: any chunking is read alike. Panics when
@@ -69,6 +74,7 @@ pub fn fuzz_any_chunking(answer: &[u8], cuts: &[u8]) {
 }
 
 pub use doors::{BadName, ClientName, Clientele, Page};
+pub use event_loop::EventLoop;
 pub use events::{Activity, GatewayEvent, Observer};
 pub use gate::{Gate, GateClient, MAX_OVERTAKEN, Permit, Turn};
 pub use lag::{LagMeter, Lateness};

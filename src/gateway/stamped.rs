@@ -13,6 +13,8 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
+use super::system;
+
 use crate::clock::Stamp;
 
 /// What is known of a socket from outside.
@@ -75,6 +77,8 @@ impl SocketWatch {
 pub(super) struct StampedStream {
     inner: TokioIo<TcpStream>,
     watch: SocketWatch,
+    /// Whether what was read is acknowledged at once.
+    acknowledging: bool,
 }
 
 impl StampedStream {
@@ -89,9 +93,24 @@ impl StampedStream {
             Self {
                 inner: TokioIo::new(stream),
                 watch: watch.clone(),
+                acknowledging: false,
             },
             watch,
         )
+    }
+
+    /// A stream to a server, which may wait for an acknowledgement before it sends on.
+    pub(super) fn to_server(stream: TcpStream) -> (Self, SocketWatch) {
+        let (mut stream, watch) = Self::new(stream);
+        stream.acknowledging = true;
+        stream.acknowledge();
+        (stream, watch)
+    }
+
+    fn acknowledge(&self) {
+        if self.acknowledging {
+            system::acknowledge_at_once(self.inner.inner());
+        }
     }
 
     pub(super) fn into_inner(self) -> TcpStream {
@@ -112,6 +131,7 @@ impl Read for StampedStream {
                 .last_read
                 .store(Stamp::now().0, Ordering::Relaxed);
             self.watch.0.reads.fetch_add(1, Ordering::Relaxed);
+            self.acknowledge();
         }
         poll
     }

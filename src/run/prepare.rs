@@ -249,7 +249,8 @@ async fn open_gateway(
             step,
         });
     };
-    Ok(Session::open(config, observer).await?)
+    let opening = Session::open(config, observer);
+    Ok(context.event_loop.run(opening).await?)
 }
 
 /// The proxy that keeps a session on this machine.
