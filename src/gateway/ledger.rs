@@ -176,6 +176,7 @@ impl Ledger {
             repeats: None,
             repeats_open: false,
             body_changed: false,
+            answered_by_gateway: None,
             gate: None,
             thread: None,
             prefix: None,

@@ -4,6 +4,7 @@
 mod figures;
 mod makespans;
 mod prefix;
+mod probes;
 mod text;
 
 pub use text::text;
