@@ -79,7 +79,7 @@ async fn two_streams_share_each_step_at_the_profile_s_rate() {
     let steps = step_seconds(&truth(&log));
     // The scheduler's own clock is exact; nothing here depends on load.
     for batch in [1, 2] {
-        let expected = timing.decode_step(batch).as_secs_f64() / 5.0;
+        let expected = timing.decode_step(batch, 0.0).as_secs_f64() / 5.0;
         assert!(
             (steps[&(batch as usize)] - expected).abs() < 1e-6,
             "{steps:?}"
@@ -91,7 +91,7 @@ async fn two_streams_share_each_step_at_the_profile_s_rate() {
 async fn tokens_reach_the_client_at_the_profile_s_pace() {
     let folder = tempfile::tempdir().unwrap();
     let config = logged(folder.path(), 4.0, 4);
-    let step = config.profile.timing.decode_step(1).as_secs_f64() / 4.0;
+    let step = config.profile.timing.decode_step(1, 0.0).as_secs_f64() / 4.0;
     let sim = Sim::start(config).unwrap();
     let mut response = send(
         &sim,

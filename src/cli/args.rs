@@ -254,6 +254,12 @@ pub struct SimArgs {
     /// Log what was done when, as JSON lines
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
+    /// Log what a real server would log, as text
+    #[arg(long, value_name = "FILE")]
+    pub server_log: Option<PathBuf>,
+    /// Change a value of the profile, such as cache_ram=4GB or faults.stall_after_requests=6
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
 }
 
 /// `flashrig gateway`.

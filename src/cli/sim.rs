@@ -6,14 +6,17 @@ use super::exit::{Exit, Failure, OrFail, usage};
 use super::setting::Setting;
 use super::signals;
 use crate::run::Stop;
-use crate::server::{Target, TargetError};
+use crate::server::{Change, Target, TargetError};
 use crate::sim::{Faults, Script, Sim, SimConfig};
 use crate::task;
 
 /// Runs the command.
 pub async fn sim(args: SimArgs, console: Console) -> Result<Exit, Failure> {
     let project = Setting::new()?.places.project;
-    let target = Target::parse(Some(&args.profile), None, Some(&project)).or_usage()?;
+    let changes = args.sets.iter().map(|text| text.parse());
+    let changes: Vec<Change> = changes.collect::<Result<_, _>>().or_usage()?;
+    let target =
+        Target::parse_with(Some(&args.profile), None, &changes, Some(&project)).or_usage()?;
     let Target::Simulated { profile, .. } = target else {
         return Err(usage(format!("{} is no simulated server", args.profile)));
     };
@@ -42,6 +45,7 @@ pub async fn sim(args: SimArgs, console: Console) -> Result<Exit, Failure> {
         scripts,
         seed: 1,
         log: args.log,
+        server_log: args.server_log,
         faults: Faults::default(),
     })
     .or_rig()?;

@@ -85,6 +85,7 @@ pub async fn connect(
                 scripts,
                 seed: 1,
                 log: sim_log,
+                server_log: None,
                 faults: Faults::default(),
             })?;
             let url = sim.base_url();

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use serde::Deserialize as _;
+
+use super::change::{self, Change};
 use super::raw::{RawKind, RawProfile};
 use crate::config::{self, FileError, ProfileError, Profiles};
 use crate::sim::SimProfile;
@@ -58,8 +61,30 @@ impl Library {
     /// # Errors
     /// An unknown name, or an invalid file with its place.
     pub fn load(&self, name: &str) -> Result<Profile, ProfileError> {
+        self.load_with(name, &[])
+    }
+
+    /// Loads one profile with some of its values changed.
+    ///
+    /// # Errors
+    /// An unknown name, an invalid file with its place, or a change that cannot be.
+    pub fn load_with(&self, name: &str, changes: &[Change]) -> Result<Profile, ProfileError> {
         let (file, text) = self.0.text(name)?;
-        let raw: RawProfile = config::read_toml(&file, &text)?;
+        if changes.is_empty() {
+            let raw: RawProfile = config::read_toml(&file, &text)?;
+            return Ok(validate(name, &file, raw)?);
+        }
+        let mut table: toml::Table = config::read_toml(&file, &text)?;
+        for change in changes {
+            change.apply(&mut table);
+        }
+        let file = format!("{file} with {}", change::list(changes));
+        // What was changed belongs to its name: the server tells it, and records keep it.
+        let name = &change::named(name, changes);
+        let raw = RawProfile::deserialize(table).map_err(|error| FileError::Invalid {
+            file: file.clone(),
+            message: error.to_string().trim_end().to_owned(),
+        })?;
         Ok(validate(name, &file, raw)?)
     }
 }
@@ -92,10 +117,10 @@ fn validate(name: &str, file: &str, raw: RawProfile) -> Result<Profile, FileErro
             let model = raw.model.ok_or_else(|| missing("model"))?;
             let context = raw.context.ok_or_else(|| missing("context"))?;
             let table = raw.sim.ok_or_else(|| missing("sim"))?;
-            Kind::Simulated(
-                SimProfile::new(name, model, context, &table)
-                    .map_err(|e| bad("sim", &e.to_string()))?,
-            )
+            Kind::Simulated(SimProfile::new(name, model, context, &table).map_err(|e| {
+                let message = format!("is {}, but {}", e.value, e.rule);
+                bad(&format!("sim.{}", e.field), &message)
+            })?)
         }
         RawKind::Attached => {
             if raw.sim.is_some() {

@@ -1,6 +1,7 @@
 //! The server under test: how it is reached, who it says it is, and when it is idle. Profiles
 //! are data in `harness/servers/`. This room knows no experiment and no agent.
 
+mod change;
 mod connect;
 mod http;
 mod identity;
@@ -10,6 +11,7 @@ mod raw;
 mod target;
 mod warm_up;
 
+pub use change::{Change, ChangeError};
 pub use connect::{ConnectError, Connected, Wanted, connect};
 pub use idle::{IdleError, still_there, wait_idle};
 pub use library::{Kind, Library, Profile, SERVER_SCHEMA};

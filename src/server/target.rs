@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::change::Change;
 use super::library::{Kind, Library};
 use crate::config::ProfileError;
 use crate::sim::SimProfile;
@@ -45,6 +46,9 @@ pub enum TargetError {
         "--speed is for simulated servers; {0} is a real one, and its time is what is measured"
     )]
     SpeedOfReal(String),
+    /// `--set` with an address.
+    #[error("--set changes values of a profile; {0} is an address and has none")]
+    ChangeOfReal(String),
     /// A speed that is no positive number.
     #[error("--speed {0} is no positive number")]
     Speed(f64),
@@ -60,10 +64,27 @@ impl Target {
         speed: Option<f64>,
         project: Option<&Path>,
     ) -> Result<Self, TargetError> {
+        Self::parse_with(server, speed, &[], project)
+    }
+
+    /// The same with some values of a profile changed.
+    ///
+    /// # Errors
+    /// See [`TargetError`].
+    pub fn parse_with(
+        server: Option<&str>,
+        speed: Option<f64>,
+        changes: &[Change],
+        project: Option<&Path>,
+    ) -> Result<Self, TargetError> {
         if let Some(speed) = speed.filter(|s| !(s.is_finite() && *s > 0.0)) {
             return Err(TargetError::Speed(speed));
         }
         let name = server.unwrap_or("sim");
+        let addressed = name.contains([':', '/', '.']);
+        if addressed && !changes.is_empty() {
+            return Err(TargetError::ChangeOfReal(name.to_owned()));
+        }
         let target = if name.contains("://") {
             Self::Attached {
                 name: base(name),
@@ -72,10 +93,10 @@ impl Target {
                 context: None,
                 key_env: None,
             }
-        } else if name.contains([':', '/', '.']) {
+        } else if addressed {
             return Err(TargetError::NoScheme(name.to_owned()));
         } else {
-            match Library::new(project).load(name)?.kind {
+            match Library::new(project).load_with(name, changes)?.kind {
                 Kind::Simulated(profile) => Self::Simulated {
                     profile,
                     speed: speed.unwrap_or(1.0),

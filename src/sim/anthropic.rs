@@ -1,8 +1,12 @@
 //! The Anthropic Messages dialect: requests in, answers and errors out.
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 
-use super::ask::{Ask, AskError, Message, Part, Speaker, ToolCall, ToolOffer, ToolResult};
+use super::ask::{
+    Ask, AskError, Message, Part, Speaker, ToolCall, ToolOffer, ToolResult, min_tokens,
+};
 use super::reply::{Piece, Planned, Stop};
 
 /// A keep-alive event.
@@ -46,6 +50,7 @@ pub fn parse(body: &Value, generates: bool) -> Result<Ask, AskError> {
         model: model.to_owned(),
         stream: body["stream"].as_bool().unwrap_or(false),
         max_tokens,
+        min_tokens: min_tokens(body),
         system: text_of(&body["system"]),
         tools: body["tools"]
             .as_array()
@@ -151,11 +156,11 @@ fn usage(planned: &Planned, cached: u64, output: usize) -> Value {
 /// A whole answer.
 pub fn whole(planned: &Planned, cached: u64) -> Value {
     let mut content = Vec::new();
-    let text = planned.sent_text();
+    let text = &planned.text;
     if !text.is_empty() {
         content.push(json!({"type": "text", "text": text}));
     }
-    if let Some(call) = planned.sent_call() {
+    if let Some(call) = &planned.call {
         // Cut off by the output limit, the arguments are no JSON; real servers send what they have.
         let input = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!({}));
         content.push(json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input}));
@@ -163,7 +168,7 @@ pub fn whole(planned: &Planned, cached: u64) -> Value {
     json!({
         "id": planned.id, "type": "message", "role": "assistant", "model": planned.model, "content": content,
         "stop_reason": stop_reason(planned.stop), "stop_sequence": null,
-        "usage": usage(planned, cached, planned.pieces.len()),
+        "usage": usage(planned, cached, planned.tokens),
     })
 }
 
@@ -203,9 +208,18 @@ pub fn block_start(index: usize, call: Option<&ToolCall>, out: &mut String) {
 }
 
 /// `content_block_delta`.
-pub fn block_delta(index: usize, piece: &Piece, out: &mut String) {
+pub fn block_delta(index: usize, piece: Piece<'_>, out: &mut String) {
     let delta = match piece {
-        Piece::Text(text) => json!({"type": "text_delta", "text": text}),
+        // By far the most: written without a tree of values in between.
+        Piece::Text(text) => {
+            let _ = writeln!(
+                out,
+                "event: content_block_delta\ndata: {{\"type\":\"content_block_delta\",\"index\":{index},\
+                 \"delta\":{{\"type\":\"text_delta\",\"text\":{}}}}}\n",
+                Value::from(text)
+            );
+            return;
+        }
         Piece::Arguments(text) => json!({"type": "input_json_delta", "partial_json": text}),
         // Real servers open the arguments with an empty delta.
         Piece::CallStart => json!({"type": "input_json_delta", "partial_json": ""}),
@@ -229,7 +243,7 @@ pub fn block_stop(index: usize, out: &mut String) {
 /// `message_delta` and `message_stop`.
 pub fn stream_end(planned: &Planned, cached: u64, out: &mut String) {
     let delta = json!({"stop_reason": stop_reason(planned.stop), "stop_sequence": null});
-    let usage = usage(planned, cached, planned.pieces.len());
+    let usage = usage(planned, cached, planned.tokens);
     event(
         "message_delta",
         &json!({"type": "message_delta", "delta": delta, "usage": usage}),
@@ -254,7 +268,10 @@ pub fn error(error: &AskError) -> (u16, Value) {
         AskError::UnknownModel { .. } => (404, "not_found_error"),
         AskError::Overloaded { .. } => (529, "overloaded_error"),
         AskError::BodyTooLarge { .. } => (413, "request_too_large"),
-        AskError::Stopping => (503, "api_error"),
+        AskError::Stopping
+        | AskError::Memory {
+            unavailable: true, ..
+        } => (503, "api_error"),
         other => (other.status(), "invalid_request_error"),
     };
     (status, error_body(kind, &error.to_string()))

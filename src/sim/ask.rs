@@ -11,6 +11,8 @@ pub struct Ask {
     pub stream: bool,
     /// Limit of generated tokens.
     pub max_tokens: Option<u64>,
+    /// Generated tokens at least; `u64::MAX` when the model's end mark is to be ignored.
+    pub min_tokens: u64,
     /// System text that stands before the conversation.
     pub system: String,
     /// Tools offered.
@@ -122,7 +124,16 @@ impl Ask {
     /// The prompt as one text, in the order in which chat templates render it: system, tools,
     /// messages. Requests with the same beginning give texts with the same beginning.
     pub fn canonical(&self) -> String {
-        let mut out = String::with_capacity(16 * 1024);
+        let texts = self.messages.iter().flat_map(|m| &m.parts).map(|part| {
+            if let Part::Text(text) = part {
+                text.len()
+            } else {
+                64
+            }
+        });
+        // Whole at once: a megabyte that grows is copied several times.
+        let size = texts.sum::<usize>() + self.system.len() + 16 * 1024;
+        let mut out = String::with_capacity(size);
         out.push_str("<|system|>");
         out.push_str(&self.system);
         for tool in &self.tools {
@@ -196,6 +207,28 @@ pub enum AskError {
         /// Size of the context, in tokens.
         context: u64,
     },
+    /// The shape of the request is refused, as configured.
+    #[error("{field}: this server does not accept {what}")]
+    Shape {
+        /// The field.
+        field: &'static str,
+        /// What is not accepted.
+        what: &'static str,
+    },
+    /// There is not enough memory for it; the words are those of mlx-serve.
+    #[error(
+        "Prompt ({prompt_tokens} tokens) requires ~{needed_mb}MB GPU memory but only ~{available_mb}MB available"
+    )]
+    Memory {
+        /// Size of the prompt, in tokens.
+        prompt_tokens: u64,
+        /// Memory that it needs.
+        needed_mb: u64,
+        /// Memory that there is.
+        available_mb: u64,
+        /// Whether the server says that it is out of memory, rather than that the request is bad.
+        unavailable: bool,
+    },
     /// Too many requests at once.
     #[error("the server is overloaded: {in_flight} requests in flight; try again later")]
     Overloaded {
@@ -225,10 +258,25 @@ impl AskError {
     /// HTTP status common to both dialects; overload differs and is each dialect's own.
     pub fn status(&self) -> u16 {
         match self {
-            Self::NotJson(_) | Self::Field { .. } | Self::TooLong { .. } => 400,
+            Self::Memory {
+                unavailable: true, ..
+            } => 503,
+            Self::NotJson(_)
+            | Self::Field { .. }
+            | Self::TooLong { .. }
+            | Self::Shape { .. }
+            | Self::Memory { .. } => 400,
             Self::UnknownModel { .. } => 404,
             Self::BodyTooLarge { .. } => 413,
             Self::Overloaded { .. } | Self::Stopping => 503,
         }
     }
+}
+
+/// Tokens that must be generated at least, by the fields that vLLM and llama.cpp know.
+pub fn min_tokens(body: &Value) -> u64 {
+    if body["ignore_eos"].as_bool() == Some(true) {
+        return u64::MAX;
+    }
+    body["min_tokens"].as_u64().unwrap_or(0)
 }

@@ -17,6 +17,8 @@ pub struct Counters {
     pub cache_queries: AtomicU64,
     /// Prompt tokens found in it.
     pub cache_hits: AtomicU64,
+    /// Generation requests that were refused.
+    pub refused: AtomicU64,
 }
 
 impl Counters {

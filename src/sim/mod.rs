@@ -7,8 +7,9 @@
 //! What must not enter: anything of `run` or `gateway`. The simulator is given its walkthroughs
 //! as data and learns everything else from the requests, exactly as a real server would.
 //!
-//! Inside: `server` listens, `http` routes, `anthropic` and `openai` translate to and from the
-//! neutral `ask`, `brain` decides what to answer, `engine` decides when, `stream` writes it out.
+//! Inside: `server` listens, `http` routes, `intake` takes requests in, `anthropic` and `openai` translate to and from the
+//! neutral `ask`, `brain` decides what to answer, `engine` decides when (with `cache` and `memory`),
+//! `stream` writes it out, `truth` and `server_log` tell of it.
 
 mod anthropic;
 mod ask;
@@ -18,15 +19,22 @@ mod counters;
 mod engine;
 mod faults;
 mod http;
+mod intake;
+mod memory;
+mod metrics;
 mod noise;
 mod openai;
 mod profile;
 mod reply;
 mod server;
+mod server_log;
+mod shapes;
 mod stream;
 mod tokens;
 pub mod truth;
 
-pub use faults::{Faults, StreamFault, StreamFaultKind};
-pub use profile::{DecodePoint, ProfileError, SimProfile, SimTable, Timing};
+pub use faults::{Faults, RefusedShape, StreamFault, StreamFaultKind};
+pub use profile::{
+    ByteSize, DecodePoint, MemoryRefusal, PrefillOrder, ProfileError, SimProfile, SimTable, Timing,
+};
 pub use server::{Script, Sim, SimConfig, SimError, SimHandle};

@@ -1,8 +1,12 @@
 //! The OpenAI chat-completions dialect: requests in, answers and errors out.
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 
-use super::ask::{Ask, AskError, Message, Part, Speaker, ToolCall, ToolOffer, ToolResult};
+use super::ask::{
+    Ask, AskError, Message, Part, Speaker, ToolCall, ToolOffer, ToolResult, min_tokens,
+};
 use super::reply::{Piece, Planned, Stop};
 
 /// A keep-alive comment; not an event.
@@ -63,6 +67,7 @@ pub fn parse(body: &Value) -> Result<Ask, AskError> {
         model: model.to_owned(),
         stream: body["stream"].as_bool().unwrap_or(false),
         max_tokens,
+        min_tokens: min_tokens(body),
         system: system.join("\n"),
         tools: body["tools"]
             .as_array()
@@ -186,28 +191,24 @@ fn finish_reason(stop: Stop) -> &'static str {
 
 /// Usage; prompt tokens include those from the cache.
 fn usage(planned: &Planned, cached: u64) -> Value {
-    let output = planned.pieces.len() as u64;
+    let output = planned.tokens as u64;
     json!({
         "prompt_tokens": planned.prompt_tokens, "completion_tokens": output,
         "total_tokens": planned.prompt_tokens + output, "prompt_tokens_details": {"cached_tokens": cached},
     })
 }
 
-fn created() -> i64 {
-    jiff::Timestamp::now().as_second()
-}
-
 /// A whole answer.
 pub fn whole(planned: &Planned, cached: u64) -> Value {
-    let text = planned.sent_text();
+    let text = planned.text.as_str();
     let mut message = json!({"role": "assistant", "content": if text.is_empty() { Value::Null } else { text.into() }});
-    if let Some(call) = planned.sent_call() {
+    if let Some(call) = &planned.call {
         message["tool_calls"] = json!([{
             "id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments},
         }]);
     }
     json!({
-        "id": planned.id, "object": "chat.completion", "created": created(), "model": planned.model,
+        "id": planned.id, "object": "chat.completion", "created": planned.created, "model": planned.model,
         "choices": [{"index": 0, "message": message, "finish_reason": finish_reason(planned.stop)}],
         "usage": usage(planned, cached),
     })
@@ -226,7 +227,7 @@ fn chunk(planned: &Planned, delta: &Value, finish: Option<&str>, out: &mut Strin
 
 fn bare_chunk(planned: &Planned, choices: &Value) -> Value {
     json!({
-        "id": planned.id, "object": "chat.completion.chunk", "created": created(), "model": planned.model,
+        "id": planned.id, "object": "chat.completion.chunk", "created": planned.created, "model": planned.model,
         "choices": choices,
     })
 }
@@ -242,9 +243,19 @@ pub fn stream_start(planned: &Planned, out: &mut String) {
 }
 
 /// A chunk with one token.
-pub fn stream_piece(planned: &Planned, piece: &Piece, out: &mut String) {
+pub fn stream_piece(planned: &Planned, piece: Piece<'_>, out: &mut String) {
     let delta = match piece {
-        Piece::Text(text) => json!({"content": text}),
+        // By far the most: written without a tree of values in between.
+        Piece::Text(text) => {
+            let (id, created, model) = (&planned.id, planned.created, Value::from(&*planned.model));
+            let _ = writeln!(
+                out,
+                "data: {{\"id\":\"{id}\",\"object\":\"chat.completion.chunk\",\"created\":{created},\"model\":{model},\
+                 \"choices\":[{{\"index\":0,\"delta\":{{\"content\":{}}},\"finish_reason\":null}}]}}\n",
+                Value::from(text)
+            );
+            return;
+        }
         Piece::CallStart => {
             let (id, name) = planned
                 .call
@@ -286,6 +297,10 @@ pub fn error_body(kind: &str, message: &str, param: Option<&str>, code: Option<&
 pub fn error(error: &AskError) -> (u16, Value) {
     let (kind, param, code) = match error {
         AskError::Field { field, .. } => ("invalid_request_error", Some(field.as_str()), None),
+        AskError::Shape { field, .. } => ("invalid_request_error", Some(*field), None),
+        AskError::Memory {
+            unavailable: true, ..
+        } => ("server_error", None, Some("out_of_memory")),
         AskError::UnknownModel { .. } => (
             "invalid_request_error",
             Some("model"),
@@ -298,7 +313,7 @@ pub fn error(error: &AskError) -> (u16, Value) {
         ),
         AskError::Overloaded { .. } => ("overloaded_error", None, Some("overloaded")),
         AskError::Stopping => ("server_error", None, Some("shutting_down")),
-        AskError::NotJson(_) | AskError::BodyTooLarge { .. } => {
+        AskError::NotJson(_) | AskError::BodyTooLarge { .. } | AskError::Memory { .. } => {
             ("invalid_request_error", None, None)
         }
     };

@@ -1,7 +1,7 @@
 //! An answer, before any dialect has worded it.
 
 use super::ask::{Message, Part, Speaker, ToolCall};
-use super::tokens;
+use super::tokens::{self, ANSWER_CHARS};
 
 /// A whole answer: what is said, then at most one tool call.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,14 +13,14 @@ pub struct Reply {
 }
 
 /// One generated token, and what it adds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
     /// A piece of text.
-    Text(String),
+    Text(&'a str),
     /// The tool call begins: its id and name.
     CallStart,
     /// A piece of the tool call's arguments.
-    Arguments(String),
+    Arguments(&'a str),
 }
 
 /// Why generation stopped.
@@ -34,6 +34,9 @@ pub enum Stop {
     Length,
 }
 
+/// What follows an answer that must be longer: one token a word.
+const FILLER: &str = " and so on, and on, ";
+
 impl Reply {
     /// An answer of text only.
     pub fn text(text: impl Into<String>) -> Self {
@@ -42,26 +45,96 @@ impl Reply {
             call: None,
         }
     }
+}
 
-    /// The tokens of the answer in order; never none.
-    pub fn pieces(&self) -> Vec<Piece> {
-        let mut pieces: Vec<Piece> = tokens::pieces(&self.text)
-            .into_iter()
-            .map(Piece::Text)
-            .collect();
-        if let Some(call) = &self.call {
-            pieces.push(Piece::CallStart);
-            pieces.extend(
-                tokens::pieces(&call.arguments)
-                    .into_iter()
-                    .map(Piece::Arguments),
-            );
-        }
-        if pieces.is_empty() {
+/// Bounds of an answer's length in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Length {
+    /// Answers without a tool call are made at least so long.
+    pub min: u64,
+    /// Answers are cut to this.
+    pub max: u64,
+}
+
+/// An answer cut to its output limit, ready to be sent.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// Id of the response.
+    pub id: String,
+    /// Model name.
+    pub model: String,
+    /// Seconds since 1970 at which it was made; a label.
+    pub created: i64,
+    /// Tokens of the prompt.
+    pub prompt_tokens: u64,
+    /// The text that is sent.
+    pub text: String,
+    /// The tool call that is sent, with its arguments as far as they are sent.
+    pub call: Option<ToolCall>,
+    /// Number of tokens, at least 1.
+    pub tokens: usize,
+    /// Why it stops after the last of them.
+    pub stop: Stop,
+}
+
+impl Planned {
+    /// Brings `reply` to its length.
+    pub fn new(
+        id: String,
+        model: String,
+        prompt_tokens: u64,
+        reply: Reply,
+        length: Length,
+    ) -> Self {
+        let size = |tokens: u64| usize::try_from(tokens).unwrap_or(usize::MAX);
+        let max = size(length.max).max(1);
+        let min = size(length.min).min(max);
+        let Reply { mut text, mut call } = reply;
+        if text.is_empty() && call.is_none() {
             // An answer without a token has no first token; real models say at least something.
-            pieces.push(Piece::Text(".".to_owned()));
+            ".".clone_into(&mut text);
         }
-        pieces
+        let mut text_tokens = tokens::answer_tokens(&text);
+        let mut stop = match &call {
+            Some(_) => Stop::ToolUse,
+            None => Stop::EndTurn,
+        };
+        if call.is_none() && text_tokens < min {
+            // The words before it fill up their last token.
+            let chars = min * ANSWER_CHARS - text.chars().count();
+            text.extend(FILLER.chars().cycle().take(chars));
+            text_tokens = min;
+            // A model that is not let end goes on to the limit.
+            if min == max {
+                stop = Stop::Length;
+            }
+        }
+        let call_tokens = |call: &ToolCall| 1 + tokens::answer_tokens(&call.arguments);
+        let mut count = text_tokens + call.as_ref().map_or(0, call_tokens);
+        if count > max {
+            (count, stop) = (max, Stop::Length);
+            text.truncate(tokens::first_tokens(&text, max).len());
+            // The call itself takes a token.
+            match max.saturating_sub(text_tokens) {
+                0 => call = None,
+                left => {
+                    if let Some(call) = &mut call {
+                        let sent = tokens::first_tokens(&call.arguments, left - 1).len();
+                        call.arguments.truncate(sent);
+                    }
+                }
+            }
+        }
+        Self {
+            id,
+            model,
+            created: jiff::Timestamp::now().as_second(),
+            prompt_tokens,
+            text,
+            call,
+            tokens: count,
+            stop,
+        }
     }
 
     /// The answer as the message that the next request will hold.
@@ -78,80 +151,31 @@ impl Reply {
     }
 }
 
-/// An answer cut to its output limit, ready to be sent.
-#[derive(Clone, Debug)]
-pub struct Planned {
-    /// Id of the response.
-    pub id: String,
-    /// Model name.
-    pub model: String,
-    /// Tokens of the prompt.
-    pub prompt_tokens: u64,
-    /// The tool call, for its id and name.
-    pub call: Option<ToolCall>,
-    /// Tokens in order.
-    pub pieces: Vec<Piece>,
-    /// Why it stops after the last of them.
-    pub stop: Stop,
+/// How far an answer has been sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cursor {
+    text: usize,
+    call_began: bool,
+    arguments: usize,
 }
 
-impl Planned {
-    /// Cuts `reply` to `limit` tokens.
-    pub fn new(id: String, model: String, prompt_tokens: u64, reply: &Reply, limit: u64) -> Self {
-        let mut pieces = reply.pieces();
-        let natural = if reply.call.is_some() {
-            Stop::ToolUse
-        } else {
-            Stop::EndTurn
-        };
-        let limit = usize::try_from(limit.max(1)).unwrap_or(usize::MAX);
-        let stop = if pieces.len() > limit {
-            Stop::Length
-        } else {
-            natural
-        };
-        pieces.truncate(limit);
-        Self {
-            id,
-            model,
-            prompt_tokens,
-            call: reply.call.clone(),
-            pieces,
-            stop,
+impl Cursor {
+    /// The next token.
+    pub fn next<'a>(&mut self, planned: &'a Planned) -> Option<Piece<'a>> {
+        let rest = &planned.text[self.text..];
+        if !rest.is_empty() {
+            let piece = tokens::first_tokens(rest, 1);
+            self.text += piece.len();
+            return Some(Piece::Text(piece));
         }
-    }
-
-    /// The text that is sent, after the cut.
-    pub fn sent_text(&self) -> String {
-        self.pieces
-            .iter()
-            .filter_map(|p| {
-                if let Piece::Text(t) = p {
-                    Some(t.as_str())
-                } else {
-                    None
-                }
-            })
-            .collect()
-    }
-
-    /// The tool call that is sent, with its arguments after the cut.
-    pub fn sent_call(&self) -> Option<ToolCall> {
-        let call = self
-            .call
-            .as_ref()
-            .filter(|_| self.pieces.contains(&Piece::CallStart))?;
-        let arguments = self.pieces.iter().filter_map(|p| {
-            if let Piece::Arguments(t) = p {
-                Some(t.as_str())
-            } else {
-                None
-            }
-        });
-        Some(ToolCall {
-            arguments: arguments.collect(),
-            ..call.clone()
-        })
+        let call = planned.call.as_ref()?;
+        if !self.call_began {
+            self.call_began = true;
+            return Some(Piece::CallStart);
+        }
+        let piece = tokens::first_tokens(&call.arguments[self.arguments..], 1);
+        self.arguments += piece.len();
+        (!piece.is_empty()).then_some(Piece::Arguments(piece))
     }
 }
 
@@ -159,15 +183,71 @@ impl Planned {
 mod tests {
     use super::*;
 
+    const ANY: Length = Length {
+        min: 0,
+        max: u64::MAX,
+    };
+
+    fn planned(reply: Reply, min: u64, max: u64) -> Planned {
+        Planned::new("i".into(), "m".into(), 1, reply, Length { min, max })
+    }
+
+    fn sent(planned: &Planned) -> Vec<Piece<'_>> {
+        let mut cursor = Cursor::default();
+        std::iter::from_fn(|| cursor.next(planned)).collect()
+    }
+
+    fn calling(text: &str, arguments: &str) -> Reply {
+        let call = ToolCall {
+            id: "c".into(),
+            name: "n".into(),
+            arguments: arguments.into(),
+        };
+        Reply {
+            text: text.into(),
+            call: Some(call),
+        }
+    }
+
     #[test]
     fn an_answer_beyond_the_output_limit_is_cut_and_says_so() {
-        let planned = Planned::new("i".into(), "m".into(), 1, &Reply::text("a".repeat(100)), 3);
-        assert_eq!((planned.pieces.len(), planned.stop), (3, Stop::Length));
-        assert_eq!(planned.sent_text(), "a".repeat(12));
+        let planned = planned(Reply::text("a".repeat(100)), 0, 3);
+        assert_eq!((planned.tokens, planned.stop), (3, Stop::Length));
+        assert_eq!(planned.text, "a".repeat(12));
+        assert_eq!(sent(&planned).len(), 3);
     }
 
     #[test]
     fn an_empty_answer_still_has_a_token() {
-        assert_eq!(Reply::text("").pieces().len(), 1);
+        assert_eq!(planned(Reply::text(""), 0, u64::MAX).tokens, 1);
+    }
+
+    #[test]
+    fn a_call_is_sent_after_the_text_and_cut_where_the_limit_says() {
+        let whole = Planned::new("i".into(), "m".into(), 1, calling("look", "{\"a\":1}"), ANY);
+        let pieces = [
+            Piece::Text("look"),
+            Piece::CallStart,
+            Piece::Arguments("{\"a\""),
+            Piece::Arguments(":1}"),
+        ];
+        assert_eq!(sent(&whole), pieces);
+        assert_eq!((whole.tokens, whole.stop), (4, Stop::ToolUse));
+        for (max, expected) in [(3, &pieces[..3]), (2, &pieces[..2]), (1, &pieces[..1])] {
+            let cut = planned(calling("look", "{\"a\":1}"), 0, max);
+            assert_eq!(sent(&cut), expected);
+            assert_eq!((cut.tokens, cut.stop), (expected.len(), Stop::Length));
+        }
+    }
+
+    #[test]
+    fn an_answer_that_must_be_longer_goes_on_to_exactly_its_length() {
+        let fixed = planned(Reply::text("QX-48213"), 30, 30);
+        assert_eq!((fixed.tokens, fixed.stop), (30, Stop::Length));
+        assert!(fixed.text.starts_with("QX-48213 and so on"));
+        assert_eq!(sent(&fixed).len(), 30);
+        let at_least = planned(Reply::text("ok"), 7, 30);
+        assert_eq!((at_least.tokens, at_least.stop), (7, Stop::EndTurn));
+        assert_eq!(planned(Reply::text("x".repeat(80)), 7, 30).tokens, 20);
     }
 }

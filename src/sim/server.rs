@@ -4,18 +4,22 @@
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
-use super::brain::Brain;
+use super::brain::{Brain, Recall};
 use super::counters::Counters;
-use super::engine::Engine;
+use super::engine::{self, Incoming, Parts, Scheduler};
 use super::faults::Faults;
 use super::http::Service;
+use super::memory::Memory;
 use super::profile::SimProfile;
+use super::server_log::ServerLog;
 use super::truth::{SCHEMA, Truth, TruthLog};
 use crate::clock::Stamp;
 use crate::task::Walkthrough;
@@ -35,7 +39,9 @@ pub struct SimConfig {
     pub seed: u64,
     /// Where it logs its truth, as JSON lines.
     pub log: Option<PathBuf>,
-    /// What goes wrong on purpose.
+    /// Where it logs what a real server would log, as text.
+    pub server_log: Option<PathBuf>,
+    /// What goes wrong on purpose, besides what the profile says.
     pub faults: Faults,
 }
 
@@ -94,7 +100,7 @@ pub struct Sim;
 pub struct SimHandle {
     addr: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Sim {
@@ -123,42 +129,106 @@ impl Sim {
         let listen = |source| SimError::Listen { address, source };
         listener.set_nonblocking(true).map_err(listen)?;
         let addr = listener.local_addr().map_err(listen)?;
-        let mut log = TruthLog::create(config.log.as_deref()).map_err(|source| SimError::Log {
-            path: config.log.clone().unwrap_or_default(),
-            source,
-        })?;
-        let profile = config.profile.name.clone();
+        let create = |path: &Option<PathBuf>| {
+            let path = path.clone().unwrap_or_default();
+            move |source| SimError::Log { path, source }
+        };
+        let mut log = TruthLog::create(config.log.as_deref()).map_err(create(&config.log))?;
+        let server_log =
+            ServerLog::create(config.server_log.as_deref()).map_err(create(&config.server_log))?;
         log.write(&Truth::Start {
             schema: SCHEMA.to_owned(),
-            profile,
+            profile: config.profile.name.clone(),
             speed,
             at: Stamp::now(),
         });
+        log.flush();
+        server_log.boot(&config.profile, addr);
 
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(SimError::Thread)?;
+        let (scheduler, service, inbox) = assemble(config, log, server_log);
         let (stop, stopped) = oneshot::channel();
-        let thread = std::thread::Builder::new()
-            .name("flashrig-sim".to_owned())
-            .spawn(move || {
+        let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
+            let builder = std::thread::Builder::new().name(name.to_owned());
+            builder.spawn(run).map_err(SimError::Thread)
+        };
+        // It ends with the last sender, and so with the service of the other thread.
+        let engine = spawn(
+            "flashrig-engine",
+            Box::new(move || engine::run(scheduler, &inbox)),
+        )?;
+        let server = spawn(
+            "flashrig-sim",
+            Box::new(move || {
                 runtime.block_on(async {
                     tokio::select! {
-                        () = serve(listener, config, log) => {}
+                        () = serve(listener, service) => {}
                         // Also when the handle is dropped without a word.
                         _ = stopped => {}
                     }
                 });
-                // Dropping the runtime ends every connection and the engine.
-            })
-            .map_err(SimError::Thread)?;
+                // Dropping the runtime ends every connection.
+            }),
+        )?;
         Ok(SimHandle {
             addr,
             stop: Some(stop),
-            thread: Some(thread),
+            threads: vec![server, engine],
         })
     }
+}
+
+/// The two halves of a server, and what leads from one to the other.
+fn assemble(
+    config: SimConfig,
+    log: TruthLog,
+    server_log: ServerLog,
+) -> (Scheduler, Arc<Service>, Receiver<Incoming>) {
+    let SimConfig {
+        profile,
+        speed,
+        seed,
+        ..
+    } = config;
+    let table = profile.timing.table();
+    let faults = config.faults.or(&table.faults);
+    let quantised_miss = table.quantised_miss_every.filter(|_| table.kv_bits < 16);
+    let recall = Recall::new(
+        faults.drop_fact_every.or(quantised_miss),
+        faults.answer_from_other_session,
+    );
+    let (engine, inbox) = std::sync::mpsc::channel();
+    let counters = Arc::new(Counters::default());
+    let memory = Arc::new(Memory::new(table));
+    let scheduler = Scheduler::new(
+        Parts {
+            timing: profile.timing.clone(),
+            speed,
+            slower_each_request: faults.slower_each_request,
+            seed,
+            counters: Arc::clone(&counters),
+            memory: Arc::clone(&memory),
+            log,
+            server_log: server_log.clone(),
+        },
+        Stamp::now(),
+    );
+    let service = Service {
+        profile,
+        speed,
+        brain: Brain::new(&config.scripts, recall),
+        faults,
+        seed,
+        requests: AtomicU64::new(0),
+        engine,
+        counters,
+        memory,
+        server_log,
+    };
+    (scheduler, Arc::new(service), inbox)
 }
 
 impl SimHandle {
@@ -172,11 +242,9 @@ impl SimHandle {
         format!("http://{}", self.addr)
     }
 
-    /// Whether it still serves; it does until it is stopped, unless its thread panicked.
+    /// Whether it still serves; it does until it is stopped, unless a thread of it panicked.
     pub fn is_running(&self) -> bool {
-        self.thread
-            .as_ref()
-            .is_some_and(|thread| !thread.is_finished())
+        !self.threads.is_empty() && self.threads.iter().all(|thread| !thread.is_finished())
     }
 
     /// Stops it: open connections are closed, the port is free when this returns.
@@ -188,10 +256,10 @@ impl SimHandle {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
         }
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the simulated server's thread panicked");
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the simulated server panicked");
+            }
         }
     }
 }
@@ -202,7 +270,7 @@ impl Drop for SimHandle {
     }
 }
 
-async fn serve(listener: TcpListener, config: SimConfig, log: TruthLog) {
+async fn serve(listener: TcpListener, service: Arc<Service>) {
     let listener = match tokio::net::TcpListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => {
@@ -210,29 +278,6 @@ async fn serve(listener: TcpListener, config: SimConfig, log: TruthLog) {
             return;
         }
     };
-    let (jobs, inbox) = mpsc::unbounded_channel();
-    let counters = Arc::new(Counters::default());
-    let timing = config.profile.timing.clone();
-    tokio::spawn(
-        Engine::new(
-            timing,
-            config.speed,
-            config.seed,
-            inbox,
-            Arc::clone(&counters),
-            log,
-        )
-        .run(),
-    );
-    let brain = Brain::new(&config.scripts);
-    let service = Arc::new(Service::new(
-        config.profile,
-        brain,
-        config.faults,
-        config.seed,
-        jobs,
-        counters,
-    ));
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -248,10 +293,7 @@ async fn serve(listener: TcpListener, config: SimConfig, log: TruthLog) {
         }
         let service = Arc::clone(&service);
         tokio::spawn(async move {
-            let answer = service_fn(move |request| {
-                let service = Arc::clone(&service);
-                async move { service.answer(request).await }
-            });
+            let answer = service_fn(move |request| Arc::clone(&service).answer(request));
             let connection = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), answer);
             if let Err(error) = connection.await {

@@ -4,6 +4,7 @@
 //! it the channel by whose closing the engine notices.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -14,11 +15,13 @@ use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
 use super::engine::Event;
 use super::faults::StreamFaultKind;
-use super::reply::{Piece, Planned};
+use super::reply::{Cursor, Piece, Planned};
 use super::{anthropic, openai};
 
-/// Time between keep-alive frames while nothing else is sent.
+/// Simulated time between keep-alive frames while nothing else is sent.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Wall time between them at least, whatever the speed.
+const KEEP_ALIVE_LEAST: Duration = Duration::from_millis(250);
 
 /// The protocol of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,12 +47,12 @@ enum Block {
 /// The body of a streamed answer.
 pub struct SseBody {
     dialect: Dialect,
-    planned: Planned,
+    planned: Arc<Planned>,
     include_usage: bool,
     events: UnboundedReceiver<Event>,
     keep_alive: Interval,
     cached_tokens: u64,
-    next_piece: usize,
+    cursor: Cursor,
     open: Option<Block>,
     blocks: usize,
     over: bool,
@@ -57,23 +60,26 @@ pub struct SseBody {
 }
 
 impl SseBody {
-    /// The body of `planned`, sent as `events` say.
+    /// The body of `planned`, sent as `events` say by a server at `speed`.
     pub fn new(
         dialect: Dialect,
         planned: Planned,
         include_usage: bool,
+        speed: f64,
         events: UnboundedReceiver<Event>,
     ) -> Self {
-        let mut keep_alive = interval_at(tokio::time::Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
+        // A very slow server keeps its connections alive as often as a real one.
+        let period = KEEP_ALIVE.div_f64(speed.max(1.0)).max(KEEP_ALIVE_LEAST);
+        let mut keep_alive = interval_at(tokio::time::Instant::now() + period, period);
         keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
             dialect,
-            planned,
+            planned: Arc::new(planned),
             include_usage,
             events,
             keep_alive,
             cached_tokens: 0,
-            next_piece: 0,
+            cursor: Cursor::default(),
             open: None,
             blocks: 0,
             over: false,
@@ -95,10 +101,13 @@ impl SseBody {
                 }
             }
             Event::Token => {
-                if let Some(piece) = self.planned.pieces.get(self.next_piece).cloned() {
-                    self.next_piece += 1;
-                    self.piece(&piece, &mut out);
+                let mut cursor = self.cursor;
+                // Lent out, so that the piece can be borrowed from it while the body changes.
+                let planned = Arc::clone(&self.planned);
+                if let Some(piece) = cursor.next(&planned) {
+                    self.piece(piece, &mut out);
                 }
+                self.cursor = cursor;
             }
             Event::Finished => {
                 self.over = true;
@@ -134,7 +143,7 @@ impl SseBody {
         Poll::Pending
     }
 
-    fn piece(&mut self, piece: &Piece, out: &mut String) {
+    fn piece(&mut self, piece: Piece<'_>, out: &mut String) {
         match self.dialect {
             Dialect::OpenAi => openai::stream_piece(&self.planned, piece, out),
             Dialect::Anthropic => {

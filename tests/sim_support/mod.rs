@@ -8,6 +8,7 @@
 )]
 
 pub mod agent;
+pub mod profiles;
 
 use std::path::Path;
 use std::time::Duration;
@@ -42,6 +43,7 @@ pub fn config(scripts: Vec<Script>) -> SimConfig {
         scripts,
         seed: 7,
         log: None,
+        server_log: None,
         faults: Faults::default(),
     }
 }
@@ -115,6 +117,22 @@ pub async fn send(
         .body(Full::new(body.into()))
         .unwrap();
     sender.send_request(request).await.unwrap()
+}
+
+/// Posts on a connection that is there, and reads the whole answer.
+pub async fn post_on(stream: tokio::net::TcpStream, path: &str, body: &Value) -> StatusCode {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri(path)
+        .header("host", "127.0.0.1")
+        .body(Full::new(Bytes::from(body.to_string())))
+        .unwrap();
+    let response = sender.send_request(request).await.unwrap();
+    let status = response.status();
+    response.into_body().collect().await.unwrap();
+    status
 }
 
 pub async fn post(sim: &SimHandle, path: &str, body: &Value) -> (StatusCode, String) {

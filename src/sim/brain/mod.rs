@@ -1,11 +1,12 @@
 //! The scripted brain: decides what to answer, from the request alone.
 //!
-//! It keeps no state between requests. Where a session stands is read from the conversation: the
+//! It keeps no state between requests, but for what `recall` is told to get wrong. Where a session stands is read from the conversation: the
 //! ids of its own tool calls name walkthrough, step and attempt. What must not enter: time,
 //! HTTP, dialects.
 
 mod outcome;
 mod place;
+mod recall;
 mod schema;
 mod script;
 mod shell;
@@ -17,6 +18,7 @@ use super::reply::Reply;
 use super::server::Script;
 use outcome::Outcome;
 use place::{Means, Place};
+pub use recall::Recall;
 use script::Plan;
 use toolbox::Toolbox;
 
@@ -28,6 +30,7 @@ const CALLS_PER_STEP: usize = MAX_ATTEMPTS as usize + 1;
 /// The walkthroughs, ready to be recognised and played.
 pub struct Brain {
     plans: Vec<Plan>,
+    recall: Recall,
 }
 
 /// What comes next in a session.
@@ -48,14 +51,18 @@ pub fn is_empty_prompt(prompt: &str) -> bool {
 
 impl Brain {
     /// A brain that knows these scripts.
-    pub fn new(scripts: &[Script]) -> Self {
+    pub fn new(scripts: &[Script], recall: Recall) -> Self {
         Self {
             plans: scripts.iter().map(Plan::new).collect(),
+            recall,
         }
     }
 
     /// The answer to a request; tool-call ids start with `call_prefix`.
     pub fn answer(&self, ask: &Ask, call_prefix: &str) -> Reply {
+        if let Some(code) = self.recall.answer(ask) {
+            return Reply::text(code);
+        }
         let plan = script::recognise(&self.plans, ask);
         let toolbox = Toolbox::new(ask);
         if toolbox.is_empty() {

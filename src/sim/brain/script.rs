@@ -4,6 +4,11 @@ use crate::sim::ask::{Ask, Part, Speaker};
 use crate::sim::server::Script;
 use crate::task::Step;
 
+/// What a session without tools may say before it is not looked at any more.
+const SIDE_BYTES: usize = 64 << 10;
+/// The same with tools.
+const PROMPT_BYTES: usize = 1 << 20;
+
 /// A walkthrough as a list of tool uses with what is said before each.
 #[derive(Debug)]
 pub struct Plan {
@@ -101,10 +106,21 @@ impl Action {
 /// The plan whose whole prompt stands in what the user said; of several the longest, since a
 /// prompt may contain another.
 pub fn recognise<'p>(plans: &'p [Plan], ask: &Ask) -> Option<&'p Plan> {
+    if plans.is_empty() {
+        return None;
+    }
+    // Side requests are short, and no task's prompt is a book: long texts are not looked through.
+    let limit = if ask.tools.is_empty() {
+        SIDE_BYTES
+    } else {
+        PROMPT_BYTES
+    };
     let mut said = String::new();
     for message in ask.messages.iter().filter(|m| m.speaker == Speaker::User) {
         for part in &message.parts {
-            if let Part::Text(text) = part {
+            if let Part::Text(text) = part
+                && said.len() + text.len() <= limit
+            {
                 said.push_str(text);
                 said.push('\n');
             }

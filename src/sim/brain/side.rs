@@ -21,8 +21,13 @@ pub fn answer(ask: &Ask, plan: Option<&Plan>) -> Reply {
 }
 
 fn asks_for_title(ask: &Ask) -> bool {
-    let mentions = |text: &str| text.to_lowercase().contains("title");
-    mentions(&ask.system) || user_texts(ask).any(mentions)
+    mentions_title(&ask.system) || user_texts(ask).any(mentions_title)
+}
+
+/// Whether a text has the word, as people write it; a prompt may be a megabyte long.
+fn mentions_title(text: &str) -> bool {
+    let has = |word: &str| memchr::memmem::find(text.as_bytes(), word.as_bytes()).is_some();
+    has("title") || has("Title") || has("TITLE")
 }
 
 fn user_texts(ask: &Ask) -> impl DoubleEndedIterator<Item = &str> {

@@ -44,6 +44,7 @@ fn ask(user: &str) -> Ask {
         model: "m".into(),
         stream: false,
         max_tokens: None,
+        min_tokens: 0,
         system: String::new(),
         tools: vec![tool],
         messages: vec![message],
@@ -52,11 +53,32 @@ fn ask(user: &str) -> Ask {
     }
 }
 
+/// A request without tools.
+pub(super) fn plain_ask(user: &str) -> Ask {
+    Ask {
+        tools: Vec::new(),
+        ..ask(user)
+    }
+}
+
+/// The message by which the next request holds an answer.
+fn said(reply: &Reply) -> Message {
+    let text = Some(Part::Text(reply.text.clone())).filter(|_| !reply.text.is_empty());
+    let call = reply.call.clone().map(Part::Call);
+    Message {
+        speaker: Speaker::Assistant,
+        parts: text.into_iter().chain(call).collect(),
+    }
+}
+
 fn brain() -> Brain {
-    Brain::new(&[
-        script("fix-bug", "Fix the\nbug."),
-        script("fix-more", "Fix the bug. And \"more\"."),
-    ])
+    Brain::new(
+        &[
+            script("fix-bug", "Fix the\nbug."),
+            script("fix-more", "Fix the bug. And \"more\"."),
+        ],
+        Recall::default(),
+    )
 }
 
 #[test]
@@ -127,7 +149,7 @@ fn a_call_without_a_result_is_tried_again_and_then_given_up() {
             break reply.text;
         }
         tries += 1;
-        request.messages.push(reply.as_message());
+        request.messages.push(said(&reply));
         request.messages.push(Message {
             speaker: Speaker::User,
             parts: vec![Part::Text("go on".into())],
@@ -146,7 +168,7 @@ fn a_command_that_fails_has_run_but_one_that_was_refused_has_not() {
         let mut request = ask("Fix the bug.");
         let reply = brain().answer(&request, "toolu_");
         let call = reply.call.clone().unwrap().id;
-        request.messages.push(reply.as_message());
+        request.messages.push(said(&reply));
         let result = ToolResult {
             call,
             text: text.into(),
@@ -169,7 +191,7 @@ fn a_conversation_about_another_task_before_does_not_count_as_progress() {
     let mut request = ask("Fix the bug.");
     let reply = brain().answer(&request, "");
     let call = reply.call.clone().unwrap().id;
-    request.messages.push(reply.as_message());
+    request.messages.push(said(&reply));
     let result = ToolResult {
         call,
         text: "ok".into(),

@@ -1,5 +1,10 @@
 //! The simulator's own truth: one JSON line per thing that happened, stamped by the scheduler's
 //! clock. It is what instruments are checked against, so it is never read by the simulator.
+//!
+//! Stamps are those of the one monotonic clock, thus wall time: at speed S a second of the
+//! simulated server's own time is 1/S of them. [`read::TruthRead`] converts.
+
+pub mod read;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -46,6 +51,18 @@ pub enum Truth {
         at: Stamp,
         /// Prompt tokens found in the prefix cache.
         cached_tokens: u64,
+        /// Those of them that came from disk.
+        #[serde(default)]
+        disk_tokens: u64,
+    },
+    /// A request was refused; it has no number.
+    Refused {
+        /// When it arrived.
+        at: Stamp,
+        /// The words that its client got.
+        reason: String,
+        /// Tokens of its prompt; `null` when it was refused before they were counted.
+        prompt_tokens: Option<u64>,
     },
     /// The first chunk of a prompt began.
     PrefillStart {
@@ -95,34 +112,56 @@ pub enum TruthEnd {
     Fault,
 }
 
-/// The open log, or none.
+/// The open log, or none. Lines are buffered; whoever has time to spare flushes.
 #[derive(Debug)]
-pub(super) struct TruthLog(Option<BufWriter<File>>);
+pub(super) struct TruthLog {
+    file: Option<BufWriter<File>>,
+    unflushed: bool,
+}
 
 impl TruthLog {
     pub(super) fn create(path: Option<&Path>) -> std::io::Result<Self> {
-        Ok(Self(
-            path.map(File::create).transpose()?.map(BufWriter::new),
-        ))
+        let file = path.map(File::create).transpose()?;
+        Ok(Self {
+            file: file.map(|file| BufWriter::with_capacity(64 << 10, file)),
+            unflushed: false,
+        })
     }
 
     /// Whether anybody will read it; spares the making of long lines.
     pub(super) fn is_on(&self) -> bool {
-        self.0.is_some()
+        self.file.is_some()
+    }
+
+    /// Whether something is not in the file yet.
+    pub(super) fn is_unflushed(&self) -> bool {
+        self.unflushed
     }
 
     /// Writes a line. A log that cannot be written any more is closed and said to be so once,
     /// rather than left with holes.
     pub(super) fn write(&mut self, line: &Truth) {
-        let Some(file) = &mut self.0 else { return };
-        let flush = !matches!(line, Truth::Step { .. });
+        let Some(file) = &mut self.file else { return };
         let written = serde_json::to_writer(&mut *file, line)
             .map_err(std::io::Error::from)
-            .and_then(|()| file.write_all(b"\n"))
-            .and_then(|()| if flush { file.flush() } else { Ok(()) });
-        if let Err(error) = written {
+            .and_then(|()| file.write_all(b"\n"));
+        self.unflushed = true;
+        self.check(written);
+    }
+
+    /// Everything that was written can be read now.
+    pub(super) fn flush(&mut self) {
+        self.unflushed = false;
+        if let Some(file) = &mut self.file {
+            let flushed = file.flush();
+            self.check(flushed);
+        }
+    }
+
+    fn check(&mut self, done: std::io::Result<()>) {
+        if let Err(error) = done {
             tracing::warn!(%error, "the simulated server's log can no longer be written; it ends here");
-            self.0 = None;
+            self.file = None;
         }
     }
 }
