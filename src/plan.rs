@@ -1,5 +1,8 @@
 //! What will be run: sessions, rounds, the order of arms. Pure.
 
+pub mod grid;
+pub mod search;
+
 use std::sync::Arc;
 use std::time::Duration;
 

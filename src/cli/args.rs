@@ -63,6 +63,10 @@ pub enum Color {
 pub enum Command {
     /// Run agents together and back to back on one server, verify their work, compare wall time
     Pair(Box<PairArgs>),
+    /// Find out how many agent sessions fit on a server, at which context length
+    Fit(Box<super::fit::FitArgs>),
+    /// Measure how long first tokens take with so many requests at once
+    Ttft(Box<super::ttft::TtftArgs>),
     /// Serve the simulated LLM server alone
     Sim(SimArgs),
     /// Stand between everyday agents and a server: count, time and show every request
@@ -347,6 +351,18 @@ pub enum AgentsCommand {
 pub struct ReportArgs {
     /// The folder of the run
     pub run: PathBuf,
+    /// As text, or as the picture of a run of fit
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    pub format: ReportFormat,
+}
+
+/// How a report is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// For the terminal
+    Text,
+    /// A picture: more sessions, slower turns
+    Svg,
 }
 
 /// `flashrig bodies`.

@@ -6,7 +6,9 @@ mod bodies;
 mod console;
 mod doing;
 mod exit;
+mod fit;
 mod gateway;
+mod loading;
 mod pair;
 mod printing;
 mod progress;
@@ -14,6 +16,7 @@ mod setting;
 mod signals;
 mod sim;
 mod tasks;
+mod ttft;
 
 use std::process::ExitCode;
 
@@ -52,6 +55,8 @@ fn dispatch(command: Command, console: Console) -> Result<Exit, Failure> {
         Command::Report(args) => printing::report(&args, console),
         Command::Bodies(args) => bodies::bodies(&args, console),
         Command::Pair(args) => within_runtime(pair::pair(*args, console)),
+        Command::Fit(args) => within_runtime(fit::fit(*args, console)),
+        Command::Ttft(args) => within_runtime(ttft::ttft(*args, console)),
         Command::Gateway(args) => within_runtime(gateway::gateway(args, console)),
         Command::Sim(args) => within_runtime(sim::sim(args, console)),
         Command::Tasks { command } => within_runtime(tasks::tasks(command, console)),

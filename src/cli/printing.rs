@@ -3,22 +3,23 @@
 use clap::CommandFactory as _;
 use schemars::schema_for;
 
-use super::args::{Cli, ReportArgs, SchemaOf};
+use super::args::{Cli, ReportArgs, ReportFormat, SchemaOf};
 use super::console::Console;
-use super::exit::{Exit, Failure, OrFail};
+use super::exit::{Exit, Failure, OrFail, usage};
 use crate::agent::raw::RawProfile as AgentProfile;
-use crate::records::{Event, RequestLine, Run};
+use crate::judge;
+use crate::records::{LoadRun, RequestLine};
 use crate::report;
 use crate::server::RawProfile as ServerProfile;
 use crate::standing::LogLine;
-use crate::store::read_run;
+use crate::store::{Stored, StoredEvent, read_run};
 use crate::task::{FixtureToml, TaskToml, Walkthrough};
 
 /// `flashrig schema`.
 pub fn schema(of: SchemaOf, console: Console) -> Result<Exit, Failure> {
     let schema = match of {
-        SchemaOf::Run => schema_for!(Run),
-        SchemaOf::Event => schema_for!(Event),
+        SchemaOf::Run => schema_for!(Stored),
+        SchemaOf::Event => schema_for!(StoredEvent),
         SchemaOf::Request => schema_for!(RequestLine),
         SchemaOf::GatewayLog => schema_for!(LogLine),
         SchemaOf::Task => schema_for!(TaskToml),
@@ -52,14 +53,48 @@ pub fn man(console: Console) -> Result<Exit, Failure> {
 /// `flashrig report`.
 pub fn report(args: &ReportArgs, console: Console) -> Result<Exit, Failure> {
     let run = read_run(&args.run).or_usage()?;
-    if console.json() {
-        console.json_result(&run).or_rig()?;
-    } else {
-        console.result(&format!(
+    match (args.format, console.json()) {
+        (ReportFormat::Svg, true) => {
+            return Err(usage("--format svg and --json are two things; give one"));
+        }
+        (ReportFormat::Svg, false) => console.result(&picture(&run)?),
+        (ReportFormat::Text, true) => console.json_result(&run).or_rig()?,
+        (ReportFormat::Text, false) => console.result(&format!(
             "{}Results: {}",
-            report::text(&run),
+            rendered(&run),
             args.run.display()
-        ));
+        )),
     }
     Ok(Exit::Yes)
+}
+
+fn picture(run: &Stored) -> Result<String, Failure> {
+    let pictures = match run {
+        Stored::Pair(_) => Vec::new(),
+        Stored::Load(run) => report::pictures(&judged(run)),
+    };
+    let first = pictures.into_iter().next();
+    first.map(|(_, picture)| picture).ok_or_else(|| {
+        usage(
+            "this run has no picture: only runs of fit have one, once two numbers of sessions are \
+             compared",
+        )
+    })
+}
+
+fn rendered(run: &Stored) -> String {
+    match run {
+        Stored::Pair(run) => report::text(run),
+        Stored::Load(run) => report::load_text(&judged(run)),
+    }
+}
+
+/// A run of `fit` that was killed is judged by what it has.
+fn judged(run: &LoadRun) -> LoadRun {
+    let mut run = run.clone();
+    if run.command == "fit" && run.verdict.is_none() {
+        run.cells = judge::fit::cells(&run);
+        run.verdict = Some(judge::fit::verdict(&run, &run.cells));
+    }
+    run
 }

@@ -4,6 +4,7 @@
 
 mod duration;
 mod errors;
+mod lists;
 mod names;
 mod profiles;
 mod toml_file;
@@ -11,7 +12,8 @@ mod units;
 
 pub use duration::{DurationError, parse_duration};
 pub use errors::in_words;
+pub use lists::{Numbers, Sizes, parse_numbers, parse_sizes};
 pub use names::nearest;
 pub use profiles::{ProfileError, Profiles};
 pub use toml_file::{FileError, read, read_toml};
-pub use units::parse_count;
+pub use units::{count_in_words, parse_count, seconds_in_words};

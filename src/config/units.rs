@@ -19,9 +19,47 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
         .ok_or_else(wrong)
 }
 
+/// A count of tokens as people read it: `32K`, `1M`, else the number.
+pub fn count_in_words(tokens: u64) -> String {
+    match tokens {
+        0 => "0".to_owned(),
+        n if n % (1024 * 1024) == 0 => format!("{}M", n / (1024 * 1024)),
+        n if n % 1024 == 0 => format!("{}K", n / 1024),
+        n => n.to_string(),
+    }
+}
+
+/// A duration that may be short, as people read it: `12 ms`, `1.23 s`, `45.6 s`, `2 min 03 s`.
+pub fn seconds_in_words(seconds: f64) -> String {
+    match seconds {
+        s if s < 0.9995 => format!("{:.0} ms", s * 1e3),
+        s if s < 9.995 => format!("{s:.2} s"),
+        s if s < 99.95 => format!("{s:.1} s"),
+        s => {
+            let whole = s.round();
+            format!("{} min {:02} s", (whole / 60.0).floor(), whole % 60.0)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_have_three_digits_or_so_at_every_length() {
+        let words = [0.0, 0.0123, 0.9996, 9.996, 45.64, 99.96, 3599.8].map(seconds_in_words);
+        let wanted = [
+            "0 ms",
+            "12 ms",
+            "1.00 s",
+            "10.0 s",
+            "45.6 s",
+            "1 min 40 s",
+            "60 min 00 s",
+        ];
+        assert_eq!(words, wanted);
+    }
 
     #[test]
     fn counts_are_read_in_units_of_1024() {

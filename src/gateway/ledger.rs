@@ -147,43 +147,11 @@ impl Ledger {
             number,
             method: method.to_owned(),
             path: path.to_owned(),
-            dialect,
-            role: route::role(dialect, None),
-            model: None,
-            stream: false,
-            tools: None,
-            messages: None,
-            max_tokens: None,
-            status: None,
-            end: End::ClientAborted,
-            error: None,
-            refusal: None,
-            stop_reason: None,
-            request_bytes: 0,
-            response_bytes: 0,
-            input_tokens: None,
-            cached_tokens: None,
-            output_tokens: None,
-            reasoning_tokens: None,
-            content_events: 0,
-            longest_gap_s: None,
-            event_gaps_us: Vec::new(),
-            event_gaps_cut: false,
-            tool_calls: Vec::new(),
-            oddities: Vec::new(),
-            missing_fields: Vec::new(),
-            body_hash: None,
-            repeats: None,
-            repeats_open: false,
-            body_changed: false,
-            answered_by_gateway: None,
-            gate: None,
-            thread: None,
-            prefix: None,
             clocks: Clocks {
                 head_s: self.origin.at(head),
                 ..Clocks::default()
             },
+            ..Attempt::begun(dialect, route::role(dialect, None))
         };
         Recording {
             ledger: Arc::clone(self),
@@ -313,21 +281,7 @@ impl Recording {
     pub(super) fn response(&mut self, facts: &Facts, redact: impl FnOnce(String) -> String) {
         let origin = &self.ledger.origin;
         let attempt = &mut self.attempt;
-        attempt.clocks.first_token_s = facts.first_token.map(|at| origin.at(at));
-        attempt.clocks.first_text_s = facts.first_text.map(|at| origin.at(at));
-        attempt.clocks.last_token_s = facts.last_token.map(|at| origin.at(at));
-        attempt.content_events = facts.content_events;
-        attempt.longest_gap_s = facts.longest_gap.map(Seconds::from);
-        attempt.input_tokens = facts.input_tokens;
-        attempt.cached_tokens = facts.cached_tokens;
-        attempt.output_tokens = facts.output_tokens;
-        attempt.reasoning_tokens = facts.reasoning_tokens;
-        attempt.event_gaps_us.clone_from(&facts.event_gaps_us);
-        attempt.event_gaps_cut = facts.event_gaps_cut;
-        attempt.tool_calls.clone_from(&facts.tool_calls);
-        attempt.oddities = facts.oddities().to_vec();
-        attempt.stop_reason.clone_from(&facts.stop_reason);
-        attempt.missing_fields.clone_from(&facts.missing_fields);
+        facts.tell(attempt, |stamp| origin.at(stamp));
         if let Some(error) = &facts.error {
             attempt.error = Some(AttemptError {
                 message: redact(error.message.clone()),

@@ -18,7 +18,6 @@
 //! | `link` | connections to the server: dial, drive, the one allowed retry |
 //! | `mask` | takes the server's key out of what the server says |
 //! | `slow_head` | the limit on heads that do not come to their end |
-//! | `stamped` | sockets that note when they were last read |
 //! | `headers` | hop-by-hop headers, credentials in and out |
 //! | `request` | what a request body says about itself |
 //! | `route` | dialect and role, by path and structure |
@@ -61,10 +60,10 @@ mod request;
 mod route;
 mod session;
 mod slow_head;
-mod stamped;
 mod stranger;
-mod system;
 mod upstream;
+
+use crate::stamped;
 
 /// What must hold for every answer, for the fuzz target: any chunking is read alike. Panics when
 /// it does not hold.

@@ -162,12 +162,12 @@ impl Upstream {
         })
     }
 
-    pub(super) fn host_and_port(&self) -> (&str, u16) {
+    pub(crate) fn host_and_port(&self) -> (&str, u16) {
         (&self.host, self.port)
     }
 
     /// The `Host` header.
-    pub(super) fn authority(&self) -> HeaderValue {
+    pub(crate) fn authority(&self) -> HeaderValue {
         self.authority.clone()
     }
 
@@ -175,7 +175,7 @@ impl Upstream {
     ///
     /// Clients call `/v1/…`; that segment stands for the server's own version segment, when its
     /// base address names one, and is never doubled.
-    pub(super) fn target(
+    pub(crate) fn target(
         &self,
         path: &str,
         query: Option<&str>,
@@ -191,7 +191,7 @@ impl Upstream {
     }
 
     /// Puts the server's key into `headers`, which hold no credentials of the client any more.
-    pub(super) fn authorize(&self, headers: &mut HeaderMap, dialect: Dialect) {
+    pub(crate) fn authorize(&self, headers: &mut HeaderMap, dialect: Dialect) {
         let Some(key) = &self.key else { return };
         let anthropic = matches!(
             dialect,
@@ -223,7 +223,7 @@ impl Upstream {
     }
 
     /// `text` without the server's key, should the server have echoed it.
-    pub(super) fn redact(&self, text: String) -> String {
+    pub(crate) fn redact(&self, text: String) -> String {
         match &self.key {
             Some(key) if !key.expose().is_empty() && text.contains(key.expose()) => {
                 text.replace(key.expose(), "***")

@@ -1,6 +1,7 @@
 //! Judgement: from measured sessions to splits, valid rounds and verdicts. Pure; no I/O.
 
 mod egress;
+pub mod fit;
 mod functional;
 mod gated;
 mod round;
@@ -10,6 +11,7 @@ mod server_event;
 mod split;
 mod summary;
 mod time;
+pub mod ttft;
 mod warnings;
 
 use crate::records::{Functional, Run, RunState, TimeVerdict, Verdict};

@@ -141,7 +141,7 @@ pub(super) fn makespan_ratio(together: &Arm, alone: &Arm) -> Option<f64> {
     (a > 0.0).then(|| t / a)
 }
 
-fn classify(value: f64, ci95: Option<[f64; 2]>, limits: Thresholds) -> TimeVerdict {
+pub(super) fn classify(value: f64, ci95: Option<[f64; 2]>, limits: Thresholds) -> TimeVerdict {
     if let Some([low, high]) = ci95 {
         let straddles = |t: f64| low <= t && t < high;
         if straddles(limits.pass) || straddles(limits.fail) {
@@ -171,22 +171,25 @@ fn time_reason(
         TimeVerdict::Pass | TimeVerdict::Unknown => None,
         TimeVerdict::Warn => Some(above(limits.pass)),
         TimeVerdict::Fail => Some(above(limits.fail)),
-        TimeVerdict::Inconclusive => {
-            let [low, high] = worst.ci95?;
-            let more = needed.map_or_else(
-                || "more rounds would not settle it at this spread".to_owned(),
-                |n| {
-                    let more = n.saturating_sub(worst.n).max(1);
-                    let plural = if more == 1 { "" } else { "s" };
-                    format!("about {more} more round{plural} would settle it")
-                },
-            );
-            Some(format!(
-                "the 95% interval of the worst slowdown, {low:.2} to {high:.2}, straddles a \
-                 threshold; {more}"
-            ))
-        }
+        TimeVerdict::Inconclusive => more_rounds(worst, needed),
     }
+}
+
+/// Why a ratio is inconclusive, and what would settle it.
+pub(super) fn more_rounds(worst: &Ratio, needed: Option<u32>) -> Option<String> {
+    let [low, high] = worst.ci95?;
+    let more = needed.map_or_else(
+        || "more rounds would not settle it at this spread".to_owned(),
+        |n| {
+            let more = n.saturating_sub(worst.n).max(1);
+            let plural = if more == 1 { "" } else { "s" };
+            format!("about {more} more round{plural} would settle it")
+        },
+    );
+    Some(format!(
+        "the 95% interval of the worst slowdown, {low:.2} to {high:.2}, straddles a \
+                 threshold; {more}"
+    ))
 }
 
 #[cfg(test)]
@@ -285,6 +288,7 @@ pub(crate) mod tests {
                 name: "server".into(),
                 simulated: true,
                 speed: None,
+                settings: Vec::new(),
                 version: None,
                 model: "m".into(),
                 models: None,

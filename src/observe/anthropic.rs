@@ -161,9 +161,13 @@ fn begin_call(frame: &Value, block: &Value, facts: &mut Facts) {
 
 /// The generated content of a delta, or of a block.
 fn content(delta: &Value, at: Stamp, facts: &mut Facts) {
-    if text(delta, "text").is_some() {
+    if let Some(visible) = text(delta, "text") {
+        facts.says(visible);
         facts.content(at, Content::Visible);
-    } else if text(delta, "thinking").is_some() || text(delta, "partial_json").is_some() {
+    } else if let Some(hidden) = text(delta, "thinking") {
+        facts.thinks(hidden);
+        facts.content(at, Content::Hidden);
+    } else if text(delta, "partial_json").is_some() {
         facts.content(at, Content::Hidden);
     }
 }
@@ -176,6 +180,7 @@ pub(super) fn plain(answer: &Value, at: Stamp, facts: &mut Facts) {
                 if matches!(text(block, "type"), Some("tool_use" | "server_tool_use")) {
                     begin_call(&Value::Null, block, facts);
                 }
+                facts.says(text(block, "text").unwrap_or_default());
             }
             let visible = blocks.iter().any(|block| text(block, "text").is_some());
             if !blocks.is_empty() {

@@ -3,14 +3,17 @@
 use std::time::Duration;
 
 use super::tools::Calls;
-use crate::clock::Stamp;
-use crate::records::{AttemptError, ToolCallFact};
+use crate::clock::{Seconds, Stamp};
+use crate::records::{Attempt, AttemptError, ToolCallFact};
 
 /// More missing fields than this tell nothing new.
 const MISSING_KEPT: usize = 16;
 
 /// Gaps between content events that are kept: 18 hours of a token each second, in 256 KiB.
 const GAPS_KEPT: usize = 64 * 1024;
+
+/// Bytes kept of each kind of text, where any is kept.
+const SAID_KEPT: usize = 256 * 1024;
 
 /// The kind of generated content in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +22,23 @@ pub(crate) enum Content {
     Visible,
     /// Reasoning or tool arguments.
     Hidden,
+}
+
+/// What was generated, as far as it is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// What the user sees.
+    pub(crate) visible: String,
+    /// Reasoning.
+    pub(crate) hidden: String,
+}
+
+impl Said {
+    fn add(to: &mut String, text: &str) {
+        if to.len() + text.len() <= SAID_KEPT {
+            to.push_str(text);
+        }
+    }
 }
 
 /// Facts of a response.
@@ -43,6 +63,8 @@ pub(crate) struct Facts {
     pub(crate) error: Option<AttemptError>,
     /// The dialect's end mark was seen.
     pub(crate) ended: bool,
+    /// What was generated, where that is kept.
+    pub(crate) said: Option<Said>,
     /// When a tool call was first named.
     named: Option<Stamp>,
     /// The tool calls so far, and everything odd.
@@ -62,6 +84,39 @@ impl Facts {
             self.gap(last, at);
         }
         self.last_token = Some(at);
+    }
+
+    /// Text was generated that the user sees.
+    pub(super) fn says(&mut self, text: &str) {
+        if let Some(said) = &mut self.said {
+            Said::add(&mut said.visible, text);
+        }
+    }
+
+    /// Reasoning was generated.
+    pub(super) fn thinks(&mut self, text: &str) {
+        if let Some(said) = &mut self.said {
+            Said::add(&mut said.hidden, text);
+        }
+    }
+
+    /// Writes them into a row. `at` turns an instant into the row's seconds.
+    pub(crate) fn tell(&self, attempt: &mut Attempt, at: impl Fn(Stamp) -> Seconds) {
+        attempt.clocks.first_token_s = self.first_token.map(&at);
+        attempt.clocks.first_text_s = self.first_text.map(&at);
+        attempt.clocks.last_token_s = self.last_token.map(&at);
+        attempt.content_events = self.content_events;
+        attempt.longest_gap_s = self.longest_gap.map(Seconds::from);
+        attempt.input_tokens = self.input_tokens;
+        attempt.cached_tokens = self.cached_tokens;
+        attempt.output_tokens = self.output_tokens;
+        attempt.reasoning_tokens = self.reasoning_tokens;
+        attempt.event_gaps_us.clone_from(&self.event_gaps_us);
+        attempt.event_gaps_cut = self.event_gaps_cut;
+        attempt.tool_calls.clone_from(&self.tool_calls);
+        attempt.oddities = self.oddities().to_vec();
+        attempt.stop_reason.clone_from(&self.stop_reason);
+        attempt.missing_fields.clone_from(&self.missing_fields);
     }
 
     /// Keeps a gap as the difference of two rounded instants, so that rounding does not add up.

@@ -21,7 +21,7 @@ use hyper::StatusCode;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use serde_json::Value;
 
-pub(crate) use facts::{Content, Facts};
+pub(crate) use facts::{Content, Facts, Said};
 
 use crate::clock::Stamp;
 use crate::records::{Dialect, End};
@@ -151,6 +151,11 @@ impl Watch {
             decoder: reading.behind_decoder(headers),
             decoding: Decoding::Fine,
         }
+    }
+
+    /// Keeps what is generated, from now on.
+    pub(crate) fn keep_what_is_said(&mut self) {
+        self.decoder.writer_mut().facts.said = Some(Said::default());
     }
 
     /// What was found so far.

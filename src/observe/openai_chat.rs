@@ -30,6 +30,7 @@ impl Stream {
             match choice.get("delta") {
                 Some(delta) => {
                     content = most_visible(content, content_of(delta));
+                    keep(delta, facts);
                     gather(delta, false, facts);
                     if names_tool(delta) {
                         facts.tool_named(at);
@@ -116,6 +117,25 @@ fn most_visible(a: Option<Content>, b: Option<Content>) -> Option<Content> {
     match (a, b) {
         (Some(Content::Visible), _) | (_, Some(Content::Visible)) => Some(Content::Visible),
         (a, b) => a.or(b),
+    }
+}
+
+/// Keeps the text of a delta or of a message, where text is kept.
+fn keep(delta: &Value, facts: &mut Facts) {
+    match delta.get("content") {
+        Some(Value::String(visible)) => facts.says(visible),
+        Some(Value::Array(parts)) => {
+            for part in parts {
+                facts.says(text(part, "text").unwrap_or_default());
+            }
+        }
+        _ => {}
+    }
+    for key in ["reasoning_content", "reasoning"] {
+        if let Some(hidden) = text(delta, key) {
+            facts.thinks(hidden);
+            return;
+        }
     }
 }
 
@@ -208,6 +228,7 @@ pub(super) fn plain(answer: &Value, at: Stamp, facts: &mut Facts) {
         match choice.get("message") {
             Some(message) => {
                 content = most_visible(content, content_of(message));
+                keep(message, facts);
                 gather(message, true, facts);
                 if names_tool(message) {
                     facts.tool_named(at);

@@ -295,6 +295,49 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    /// A row of which nothing else is known yet. Until it is closed the client has left.
+    pub fn begun(dialect: Dialect, role: Role) -> Self {
+        Self {
+            number: 0,
+            method: String::new(),
+            path: String::new(),
+            dialect,
+            role,
+            model: None,
+            stream: false,
+            tools: None,
+            messages: None,
+            max_tokens: None,
+            status: None,
+            end: End::ClientAborted,
+            error: None,
+            refusal: None,
+            stop_reason: None,
+            request_bytes: 0,
+            response_bytes: 0,
+            input_tokens: None,
+            cached_tokens: None,
+            output_tokens: None,
+            reasoning_tokens: None,
+            content_events: 0,
+            longest_gap_s: None,
+            event_gaps_us: Vec::new(),
+            event_gaps_cut: false,
+            tool_calls: Vec::new(),
+            oddities: Vec::new(),
+            missing_fields: Vec::new(),
+            body_hash: None,
+            repeats: None,
+            repeats_open: false,
+            body_changed: false,
+            answered_by_gateway: None,
+            gate: None,
+            thread: None,
+            prefix: None,
+            clocks: Clocks::default(),
+        }
+    }
+
     /// Whether the gateway refused it because its prompt was above `--max-prompt`.
     pub fn is_long_prompt(&self) -> bool {
         let kind = self.error.as_ref().and_then(|e| e.kind.as_deref());

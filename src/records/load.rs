@@ -6,7 +6,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AttemptError, End, Host, RefusalKind, Rig, RigLag, RunState, Server, Thresholds};
+use super::{
+    AttemptError, End, Host, RefusalKind, Rig, RigLag, RunState, Server, Thresholds, TtftRow,
+};
 use crate::clock::Seconds;
 
 /// `run.json` of `fit` and `ttft`.
@@ -38,8 +40,17 @@ pub struct LoadRun {
     pub calibration: Option<Calibration>,
     /// Everything measured, in the order in which it was; never dropped, never overwritten.
     pub measured: Vec<Measured>,
+    /// Combinations that were left out, and why.
+    #[serde(default)]
+    pub left_out: Vec<LeftOut>,
+    /// How often the run was taken up again after it had been stopped.
+    #[serde(default)]
+    pub resumed: u32,
     /// One judged line for each combination of the grid, in the order of the grid.
     pub cells: Vec<Cell>,
+    /// `ttft`: one line for each number of requests at once, in ascending order.
+    #[serde(default)]
+    pub ttft: Vec<TtftRow>,
     /// The judgement; `null` while the run goes on.
     pub verdict: Option<LoadVerdict>,
 }
@@ -71,6 +82,10 @@ pub struct LoadSpec {
     pub recall: RecallRule,
     /// Whether sizes were looked for by galloping and bisecting instead of a whole grid.
     pub search: bool,
+    /// `fit`: how many sessions are expected to fit at every context length; `null` when no
+    /// number was given.
+    #[serde(default)]
+    pub expect: Option<u32>,
     /// Longest wait for a first token.
     pub first_token_limit_s: Seconds,
     /// `ttft`: tokens of the one long prompt among the short ones; `null` without one.
@@ -95,7 +110,9 @@ pub struct SideSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RecallRule {
-    /// At least this share, 0 to 1, of what was asked, or what one session alone got right.
+    /// At least as many as one session alone got right in this run, at the same context length.
+    AsAlone,
+    /// At least this share, 0 to 1, of what was asked, to the nearest percent.
     Share(f64),
     /// Every one.
     All,
@@ -108,8 +125,22 @@ pub enum RecallRule {
 pub struct Calibration {
     /// Tokens per filler line, as the server counts.
     pub tokens_per_line: f64,
+    /// Tokens of one more word in a line, as the server counts.
+    #[serde(default)]
+    pub tokens_per_word: f64,
     /// Tokens of an empty prompt's envelope, as the server counts.
     pub envelope_tokens: f64,
+    /// Tokens of a line with a fact, as the server counts.
+    #[serde(default)]
+    pub tokens_per_fact: f64,
+    /// Tokens that a later turn adds beside the answer before it: the question with its filler,
+    /// and both messages' envelopes.
+    #[serde(default)]
+    pub tokens_per_question: f64,
+    /// Whether the server takes the fields that fix the length of an answer (`ignore_eos`,
+    /// `min_tokens`) and keeps to it. If not, answers end when the model ends them.
+    #[serde(default)]
+    pub fixed_output: bool,
 }
 
 /// One combination, measured once.
@@ -137,6 +168,19 @@ pub struct Measured {
     pub told: ServerTold,
     /// Why the combination ended before its time.
     pub stopped: Option<CellStop>,
+}
+
+/// A combination that was left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LeftOut {
+    /// Round, from 1; `null` when it was left out of all.
+    pub round: Option<u32>,
+    /// Context length in tokens.
+    pub context_tokens: u64,
+    /// Number of sessions.
+    pub sessions: u32,
+    /// Why.
+    pub reason: String,
 }
 
 /// One synthetic session.
@@ -282,12 +326,15 @@ pub struct Cell {
     pub client_bottleneck: bool,
     /// The judgement.
     pub verdict: CellVerdict,
+    /// Rounds in all that would settle it, by the spread seen so far; only when `inconclusive`.
+    #[serde(default)]
+    pub rounds_needed: Option<u32>,
     /// Why it is not a plain pass, or why figures are missing.
     pub reasons: Vec<String>,
 }
 
 /// A slowdown over rounds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Slowdown {
     /// The worst session's: median over rounds.
     pub worst: Option<f64>,
@@ -297,6 +344,13 @@ pub struct Slowdown {
     pub ci95: Option<[f64; 2]>,
     /// Number of rounds in it.
     pub n: u32,
+    /// The worst session's by time per output token: what counts when answers were not equally
+    /// long. `null` when the server left tokens unknown.
+    #[serde(default)]
+    pub per_token_worst: Option<f64>,
+    /// The worst session's in each round, in their order: the points behind `worst`.
+    #[serde(default)]
+    pub rounds: Vec<f64>,
 }
 
 /// Side requests of a combination.
@@ -425,6 +479,11 @@ pub enum LoadWhat {
         /// All of it.
         measured: Box<Measured>,
     },
+    /// A combination was left out.
+    CellLeftOut {
+        /// Which, and why.
+        left_out: LeftOut,
+    },
     /// The run ended.
     RunFinished {
         /// How.
@@ -435,6 +494,9 @@ pub enum LoadWhat {
         rig_cpu_s: Option<Seconds>,
         /// All combinations, judged.
         cells: Vec<Cell>,
+        /// `ttft`: a line for each number of requests at once.
+        #[serde(default)]
+        ttft: Vec<TtftRow>,
         /// The judgement.
         verdict: Option<Box<LoadVerdict>>,
     },

@@ -89,6 +89,9 @@ pub struct Server {
     pub simulated: bool,
     /// Time factor of a simulated server.
     pub speed: Option<f64>,
+    /// Values of a simulated server's profile that were changed for the run, as `KEY=VALUE`.
+    #[serde(default)]
+    pub settings: Vec<String>,
     /// Version that it told; `null` when it told none.
     pub version: Option<String>,
     /// The model that requests ask for.

@@ -2,9 +2,33 @@
 //! results at any time. Nothing here measures, judges or writes.
 
 mod figures;
+mod fit;
 mod makespans;
 mod prefix;
 mod probes;
+mod svg;
 mod text;
+mod ttft;
 
 pub use text::text;
+
+use crate::records::LoadRun;
+
+/// The pictures of a run, as files that stand beside its record.
+pub fn pictures(run: &LoadRun) -> Vec<(&'static str, String)> {
+    match run.command.as_str() {
+        "fit" => svg::slowdown(run)
+            .map(|picture| ("slowdown.svg", picture))
+            .into_iter()
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Renders a run of `fit` or `ttft`.
+pub fn load_text(run: &LoadRun) -> String {
+    match run.command.as_str() {
+        "ttft" => ttft::text(run),
+        _ => fit::text(run),
+    }
+}

@@ -123,7 +123,7 @@ fn over_rounds(run: &Run) -> String {
 }
 
 /// A table without lines; columns from `left` on are figures, but for those in `words`.
-fn new_table(head: &[&str], left: usize, words: &[usize]) -> Table {
+pub(super) fn new_table(head: &[&str], left: usize, words: &[usize]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(head);

@@ -5,16 +5,16 @@ use std::sync::{Mutex, PoisonError};
 use tokio::sync::mpsc;
 
 use crate::clock::{Origin, Stamp};
-use crate::records::{Attempt, End, Event, Role, What};
+use crate::records::{Attempt, End, Kept, Role, Run, What};
 use crate::store::{Store, StoreError};
 
 /// Told to whoever shows progress. Nothing of it is needed for the record.
 #[derive(Clone, Debug)]
-pub enum Live {
+pub enum Live<W = What> {
     /// A remark for people.
     Note(String),
     /// A stored fact.
-    Fact(Box<What>),
+    Fact(Box<W>),
     /// What a session is doing now.
     Session {
         /// Session name.
@@ -71,15 +71,19 @@ pub enum Step {
 
 /// Carries what is told: facts to the store, everything to the listener.
 #[derive(Debug)]
-pub struct Bus {
+pub struct Bus<R: Kept = Run> {
     origin: Origin,
-    store: Mutex<Store>,
-    live: mpsc::UnboundedSender<Live>,
+    store: Mutex<Store<R>>,
+    live: mpsc::UnboundedSender<Live<R::What>>,
 }
 
-impl Bus {
+impl<R: Kept> Bus<R> {
     /// Facts go to `store`, everything to `live`. A listener that is gone is no error.
-    pub fn new(origin: Origin, store: Store, live: mpsc::UnboundedSender<Live>) -> Self {
+    pub fn new(
+        origin: Origin,
+        store: Store<R>,
+        live: mpsc::UnboundedSender<Live<R::What>>,
+    ) -> Self {
         Self {
             origin,
             store: Mutex::new(store),
@@ -96,12 +100,12 @@ impl Bus {
     ///
     /// # Errors
     /// The results folder cannot be written.
-    pub fn fact(&self, what: What) -> Result<(), StoreError> {
-        let event = Event {
-            at_s: self.origin.at(Stamp::now()),
-            what,
-        };
-        let _ = self.live.send(Live::Fact(Box::new(event.what.clone())));
+    pub fn fact(&self, what: R::What) -> Result<(), StoreError>
+    where
+        R::What: Clone,
+    {
+        let _ = self.live.send(Live::Fact(Box::new(what.clone())));
+        let event = R::event(self.origin.at(Stamp::now()), what);
         self.with(|store| store.event(event))
     }
 
@@ -120,7 +124,7 @@ impl Bus {
     }
 
     /// Looks at the store.
-    pub fn with<T>(&self, look: impl FnOnce(&mut Store) -> T) -> T {
+    pub fn with<T>(&self, look: impl FnOnce(&mut Store<R>) -> T) -> T {
         look(&mut self.store.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -130,7 +134,7 @@ impl Bus {
     }
 
     /// The sender for a session's steps.
-    pub fn live(&self) -> mpsc::UnboundedSender<Live> {
+    pub fn live(&self) -> mpsc::UnboundedSender<Live<R::What>> {
         self.live.clone()
     }
 }

@@ -7,11 +7,13 @@ mod arm;
 mod bodies;
 mod bus;
 mod drive;
+pub mod fit;
 mod prepare;
 mod record;
 mod rounds;
 mod scratch;
 mod stop;
+pub mod ttft;
 mod verifying;
 
 pub use bodies::Bodies;

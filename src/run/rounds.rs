@@ -183,7 +183,7 @@ impl Context {
 }
 
 /// CPU time of this process, user and system.
-fn own_cpu() -> Option<Seconds> {
+pub(super) fn own_cpu() -> Option<Seconds> {
     use nix::sys::resource::{UsageWho, getrusage};
     let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
     let seconds = |t: nix::sys::time::TimeVal| {

@@ -16,6 +16,8 @@ pub struct Identity {
     pub version: Option<String>,
     /// Whether it says that it is simulated.
     pub simulated: bool,
+    /// The time factor that a simulated one tells.
+    pub speed: Option<f64>,
     /// Model names.
     pub models: Option<Vec<String>>,
     /// Context length of the model asked for, or of the only one, in tokens.
@@ -58,6 +60,7 @@ pub async fn identify(
         .and_then(ok_json);
     let mut version = None;
     let mut simulated = false;
+    let mut speed = None;
     for path in ["/version", "/api/version"] {
         if version.is_none() {
             let answer = ask(&format!("{base}{path}"), key, None, LIMIT).await.ok();
@@ -66,11 +69,13 @@ pub async fn identify(
                 .as_ref()
                 .and_then(|v| v.get("simulated")?.as_bool())
                 .unwrap_or(false);
+            speed = speed.or_else(|| told.as_ref()?.get("speed")?.as_f64());
             version = told.and_then(|v| text_at(&v, "/version"));
         }
     }
     Ok(Identity {
         simulated,
+        speed: speed.filter(|s| simulated && *s > 0.0),
         version: version.or_else(|| props.as_ref().and_then(|p| text_at(p, "/build_info"))),
         context: models
             .as_ref()

@@ -91,11 +91,16 @@ pub async fn still_there(server: &Connected) -> Result<(), IdleError> {
 }
 
 /// The number of requests in the server by its metrics; `None` when it has no such gauge.
-fn requests(metrics: &str) -> Option<f64> {
+pub(super) fn requests(metrics: &str) -> Option<f64> {
+    sum(metrics, &GAUGES)
+}
+
+/// The sum of the metrics of these names over all labels; `None` when there is none of them.
+pub(super) fn sum(metrics: &str, names: &[&str]) -> Option<f64> {
     let mut sum = None;
     for line in metrics.lines().filter(|l| !l.starts_with('#')) {
         let name = line.split(['{', ' ']).next().unwrap_or_default();
-        if !GAUGES.contains(&name) {
+        if !names.contains(&name) {
             continue;
         }
         let after = line

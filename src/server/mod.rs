@@ -7,14 +7,18 @@ mod http;
 mod identity;
 mod idle;
 mod library;
+mod pulse;
 mod raw;
 mod target;
+mod told;
 mod warm_up;
 
 pub use change::{Change, ChangeError};
 pub use connect::{ConnectError, Connected, Wanted, connect};
 pub use idle::{IdleError, still_there, wait_idle};
 pub use library::{Kind, Library, Profile, SERVER_SCHEMA};
+pub use pulse::{Pulse, pulse};
 pub use raw::RawProfile;
 pub use target::{Target, TargetError};
+pub use told::{Told, told};
 pub use warm_up::{WarmUpError, warm_up};

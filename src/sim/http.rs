@@ -176,7 +176,7 @@ impl Service {
     fn version(&self) -> Value {
         json!({
             "name": "flashrig-sim", "version": env!("CARGO_PKG_VERSION"),
-            "profile": self.profile.name, "simulated": true,
+            "profile": self.profile.name, "simulated": true, "speed": self.speed,
         })
     }
 }

@@ -10,5 +10,5 @@ mod write;
 pub use bodies::{
     BODIES_FILE, BodiesError, BodiesFile, BodyKind, BodyLine, Omitted, Redactor, read_bodies,
 };
-pub use read::{ReadError, read_run};
-pub use write::{Store, StoreError, write_atomically};
+pub use read::{ReadError, Stored, StoredEvent, read_run};
+pub use write::{ReopenError, Store, StoreError, write_atomically};

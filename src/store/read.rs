@@ -3,7 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::records::{Event, RUN_SCHEMA, Run, apply};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::clock::Seconds;
+use crate::records::{Event, Kept, LOAD_COMMANDS, LoadEvent, LoadRun, RUN_SCHEMA, Run};
 
 /// A results folder that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -44,27 +49,60 @@ pub enum ReadError {
     },
 }
 
+/// A run of any kind, as it is stored in `run.json`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Stored {
+    /// `pair`.
+    Pair(Box<Run>),
+    /// `fit` and `ttft`.
+    Load(Box<LoadRun>),
+}
+
+/// A line of `events.jsonl` of a run of any kind.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum StoredEvent {
+    /// `pair`.
+    Pair(Box<Event>),
+    /// `fit` and `ttft`.
+    Load(Box<LoadEvent>),
+}
+
 /// Reads the record of a run: `run.json` when it is there, else what `events.jsonl` tells.
 ///
 /// # Errors
 /// See [`ReadError`].
-pub fn read_run(folder: &Path) -> Result<Run, ReadError> {
+pub fn read_run(folder: &Path) -> Result<Stored, ReadError> {
     let path = folder.join("run.json");
+    let events = folder.join("events.jsonl");
     match fs::read_to_string(&path) {
-        Ok(text) => parse(&path, &text),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => rebuild(&folder.join("events.jsonl")),
+        Ok(text) => {
+            let value = versioned(&path, &text)?;
+            Ok(if is_load(&value) {
+                Stored::Load(Box::new(parse(&path, &text)?))
+            } else {
+                Stored::Pair(Box::new(parse(&path, &text)?))
+            })
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(if begins_as_load(&events)? {
+            Stored::Load(Box::new(fold(&events)?.0))
+        } else {
+            Stored::Pair(Box::new(fold(&events)?.0))
+        }),
         Err(source) => Err(ReadError::Unreadable { path, source }),
     }
 }
 
-fn parse(path: &Path, text: &str) -> Result<Run, ReadError> {
-    let invalid = |e: serde_json::Error| ReadError::Invalid {
-        path: path.to_owned(),
-        line: e.line(),
-        message: e.to_string(),
-    };
-    // The version first: a later format may lack fields that this one needs.
-    let value: serde_json::Value = serde_json::from_str(text).map_err(invalid)?;
+/// Whether the record is one of `fit` or `ttft`.
+fn is_load(record: &Value) -> bool {
+    let command = record.get("command").and_then(Value::as_str);
+    command.is_some_and(|c| LOAD_COMMANDS.contains(&c))
+}
+
+/// The version first: a later format may lack fields that this one needs.
+fn versioned(path: &Path, text: &str) -> Result<Value, ReadError> {
+    let value: Value = serde_json::from_str(text).map_err(|e| invalid(path, &e))?;
     let found = value
         .get("schema")
         .and_then(|s| s.as_str())
@@ -75,20 +113,52 @@ fn parse(path: &Path, text: &str) -> Result<Run, ReadError> {
             found: found.to_owned(),
         });
     }
-    serde_json::from_str(text).map_err(invalid)
+    Ok(value)
 }
 
-/// Folds the events. The last line may be cut off: the rig was killed while writing it.
-fn rebuild(path: &Path) -> Result<Run, ReadError> {
-    let text = fs::read_to_string(path).map_err(|source| ReadError::Unreadable {
+fn parse<R: Kept>(path: &Path, text: &str) -> Result<R, ReadError> {
+    serde_json::from_str(text).map_err(|e| invalid(path, &e))
+}
+
+fn invalid(path: &Path, error: &serde_json::Error) -> ReadError {
+    ReadError::Invalid {
+        path: path.to_owned(),
+        line: error.line(),
+        message: error.to_string(),
+    }
+}
+
+fn read_text(path: &Path) -> Result<String, ReadError> {
+    fs::read_to_string(path).map_err(|source| ReadError::Unreadable {
         path: path.to_owned(),
         source,
-    })?;
+    })
+}
+
+/// Whether the first event starts a run of `fit` or `ttft`.
+fn begins_as_load(path: &Path) -> Result<bool, ReadError> {
+    let text = read_text(path)?;
+    let first = text.lines().next().unwrap_or_default();
+    let event: Option<Value> = serde_json::from_str(first).ok();
+    Ok(event
+        .as_ref()
+        .and_then(|e| e.pointer("/what/run"))
+        .is_some_and(is_load))
+}
+
+/// Folds the events; the second is the instant of the last one. The last line may be cut off: the
+/// rig was killed while writing it.
+pub(super) fn fold<R: Kept>(path: &Path) -> Result<(R, Seconds), ReadError> {
+    let text = read_text(path)?;
     let lines: Vec<&str> = text.lines().collect();
     let mut run = None;
+    let mut last = Seconds(0.0);
     for (index, line) in lines.iter().enumerate() {
-        match serde_json::from_str::<Event>(line) {
-            Ok(event) => apply(&mut run, event),
+        match serde_json::from_str::<R::Event>(line) {
+            Ok(event) => {
+                last = R::at(&event);
+                R::apply(&mut run, event);
+            }
             Err(_) if index + 1 == lines.len() && !text.ends_with('\n') => {}
             Err(e) => {
                 return Err(ReadError::Invalid {
@@ -99,7 +169,8 @@ fn rebuild(path: &Path) -> Result<Run, ReadError> {
             }
         }
     }
-    run.ok_or_else(|| ReadError::Empty {
+    let run = run.ok_or_else(|| ReadError::Empty {
         path: path.to_owned(),
-    })
+    })?;
+    Ok((run, last))
 }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::records::{Attempt, Event, RequestLine, Run, apply};
+use super::read::{ReadError, fold};
+use crate::clock::Seconds;
+use crate::records::{Attempt, Kept, RequestLine, Run};
 
 /// A results folder that cannot be written. The run goes no further; what was written stays.
 #[derive(Debug, thiserror::Error)]
@@ -16,16 +18,27 @@ pub struct StoreError {
     source: io::Error,
 }
 
-/// A results folder being written.
+/// A results folder that cannot be taken up again.
+#[derive(Debug, thiserror::Error)]
+pub enum ReopenError {
+    /// What it holds cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// It cannot be written.
+    #[error(transparent)]
+    Write(#[from] StoreError),
+}
+
+/// A results folder being written. `R` is what its events add up to.
 #[derive(Debug)]
-pub struct Store {
+pub struct Store<R: Kept = Run> {
     folder: PathBuf,
     events: File,
     requests: File,
-    run: Option<Run>,
+    run: Option<R>,
 }
 
-impl Store {
+impl<R: Kept> Store<R> {
     /// Makes a new folder `<results>/<id>`; a number is appended when there is one already.
     ///
     /// # Errors
@@ -53,14 +66,39 @@ impl Store {
             File::create(&path).map_err(fail(&path))
         };
         let (events, requests) = (open("events.jsonl")?, open("requests.jsonl")?);
-        let sessions = folder.join("sessions");
-        fs::create_dir(&sessions).map_err(fail(&sessions))?;
+        for name in R::FOLDERS {
+            let inner = folder.join(name);
+            fs::create_dir(&inner).map_err(fail(&inner))?;
+        }
         Ok(Self {
             folder,
             events,
             requests,
             run: None,
         })
+    }
+
+    /// Takes up a folder again: its record is what its events tell, and later events go on from
+    /// there. A last line that was cut off by a kill is removed. The instant is that of the last
+    /// event.
+    ///
+    /// # Errors
+    /// It cannot be read, holds another kind of run, or cannot be written.
+    pub fn reopen(folder: &Path) -> Result<(Self, Seconds), ReopenError> {
+        let path = folder.join("events.jsonl");
+        let (run, last) = fold::<R>(&path)?;
+        let open = |name: &str| {
+            let path = folder.join(name);
+            open_whole_lines(&path).map_err(|source| StoreError { path, source })
+        };
+        let (events, requests) = (open("events.jsonl")?, open("requests.jsonl")?);
+        let store = Self {
+            folder: folder.to_owned(),
+            events,
+            requests,
+            run: Some(run),
+        };
+        Ok((store, last))
     }
 
     /// The folder.
@@ -77,7 +115,7 @@ impl Store {
     }
 
     /// The record so far.
-    pub fn run(&self) -> Option<&Run> {
+    pub fn run(&self) -> Option<&R> {
         self.run.as_ref()
     }
 
@@ -85,9 +123,9 @@ impl Store {
     ///
     /// # Errors
     /// The folder cannot be written.
-    pub fn event(&mut self, event: Event) -> Result<(), StoreError> {
+    pub fn event(&mut self, event: R::Event) -> Result<(), StoreError> {
         append(&mut self.events, &self.folder.join("events.jsonl"), &event)?;
-        apply(&mut self.run, event);
+        R::apply(&mut self.run, event);
         let path = self.folder.join("run.json");
         let Some(run) = &self.run else { return Ok(()) };
         let mut text = serde_json::to_vec_pretty(run).map_err(|e| StoreError {
@@ -124,6 +162,20 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Opens a file of lines for appending, without a last line that is not whole.
+fn open_whole_lines(path: &Path) -> io::Result<File> {
+    let text = fs::read(path)?;
+    let whole = text
+        .iter()
+        .rposition(|b| *b == b'\n')
+        .map_or(0, |at| at + 1);
+    let file = File::options().append(true).open(path)?;
+    if whole < text.len() {
+        file.set_len(whole as u64)?;
+    }
+    Ok(file)
 }
 
 /// One line, in one write, so that a kill never leaves half of one in the middle of the file.

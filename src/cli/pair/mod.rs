@@ -1,6 +1,6 @@
 //! `flashrig pair`: from what was typed to a prepared run, its execution and its report.
 
-mod surroundings;
+pub(super) mod surroundings;
 mod typed;
 
 use std::path::Path;

@@ -36,6 +36,7 @@ fn run(simulated: bool, rounds: Vec<Round>) -> Run {
             url: "http://127.0.0.1:1".into(),
             simulated,
             speed: simulated.then_some(2.0),
+            settings: Vec::new(),
             version: None,
             model: "m".into(),
             models: None,

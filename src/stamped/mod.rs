@@ -4,6 +4,8 @@
 //! Flushes, because hyper throws away what it has not written yet when a body fails, and a broken
 //! answer must reach the client as far as it came.
 
+mod system;
+
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,13 +15,12 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use super::system;
-
 use crate::clock::Stamp;
+pub(crate) use system::KEEPS_CONNECTIONS;
 
 /// What is known of a socket from outside.
 #[derive(Clone, Debug)]
-pub(super) struct SocketWatch(Arc<Notes>);
+pub(crate) struct SocketWatch(Arc<Notes>);
 
 #[derive(Debug)]
 struct Notes {
@@ -31,22 +32,22 @@ struct Notes {
 
 impl SocketWatch {
     /// When the socket last gave bytes (or its end); its opening before the first read.
-    pub(super) fn last_read(&self) -> Stamp {
+    pub(crate) fn last_read(&self) -> Stamp {
         Stamp(self.0.last_read.load(Ordering::Relaxed))
     }
 
     /// How often the socket was read.
-    pub(super) fn reads(&self) -> u64 {
+    pub(crate) fn reads(&self) -> u64 {
         self.0.reads.load(Ordering::Relaxed)
     }
 
     /// How often everything written has been flushed so far.
-    pub(super) fn flushes(&self) -> u64 {
+    pub(crate) fn flushes(&self) -> u64 {
         self.0.flushes.load(Ordering::Relaxed)
     }
 
     /// Ready once there were more than `known` flushes.
-    pub(super) fn poll_flushed(&self, known: u64, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_flushed(&self, known: u64, cx: &mut Context<'_>) -> Poll<()> {
         let mut on_flush = self
             .0
             .on_flush
@@ -74,7 +75,7 @@ impl SocketWatch {
 
 /// A TCP stream for hyper with a [`SocketWatch`].
 #[derive(Debug)]
-pub(super) struct StampedStream {
+pub(crate) struct StampedStream {
     inner: TokioIo<TcpStream>,
     watch: SocketWatch,
     /// Whether what was read is acknowledged at once.
@@ -82,7 +83,7 @@ pub(super) struct StampedStream {
 }
 
 impl StampedStream {
-    pub(super) fn new(stream: TcpStream) -> (Self, SocketWatch) {
+    pub(crate) fn new(stream: TcpStream) -> (Self, SocketWatch) {
         let watch = SocketWatch(Arc::new(Notes {
             last_read: AtomicU64::new(Stamp::now().0),
             reads: AtomicU64::new(0),
@@ -100,7 +101,7 @@ impl StampedStream {
     }
 
     /// A stream to a server, which may wait for an acknowledgement before it sends on.
-    pub(super) fn to_server(stream: TcpStream) -> (Self, SocketWatch) {
+    pub(crate) fn to_server(stream: TcpStream) -> (Self, SocketWatch) {
         let (mut stream, watch) = Self::new(stream);
         stream.acknowledging = true;
         stream.acknowledge();
@@ -113,7 +114,7 @@ impl StampedStream {
         }
     }
 
-    pub(super) fn into_inner(self) -> TcpStream {
+    pub(crate) fn into_inner(self) -> TcpStream {
         self.inner.into_inner()
     }
 }

@@ -1,0 +1,224 @@
+//! `flashrig fit`: from what was typed to a prepared run, its execution and its report.
+
+mod args;
+mod progress;
+mod typed;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use tokio::sync::mpsc;
+
+use super::console::Console;
+use super::exit::{Exit, Failure, OrFail};
+use super::loading::{Told, aim, begun, reach, speed, target};
+use super::pair::surroundings::writable;
+use super::signals;
+use crate::clock::{Origin, Stamp};
+use crate::judge::fit::{answer, cells};
+use crate::load::{Client, Prepared, SessionPlan, calibrate};
+use crate::records::{Calibration, LoadRun, LoadSpec, LoadWhat, RunState};
+use crate::report;
+use crate::run::fit::{Begin, FitContext, execute};
+use crate::run::{Bus, Live, Stop};
+use crate::server::Target;
+use crate::store::{Store, write_atomically};
+
+pub use args::FitArgs;
+
+/// Runs the command.
+pub async fn fit(args: FitArgs, console: Console) -> Result<Exit, Failure> {
+    let (stopper, stop) = Stop::new();
+    let (live, told) = mpsc::unbounded_channel();
+    let remarks = live.downgrade();
+    let tell = move |_: &str| {
+        if let Some(live) = remarks.upgrade() {
+            let words = "stopping: keeping what was measured (again to stop at once)";
+            let _ = live.send(Live::Note(words.to_owned()));
+        }
+    };
+    let watching = tokio::spawn(signals::watch(tell, stopper));
+    let showing = tokio::spawn(progress::show(console, told));
+    let mut waiting = stop.clone();
+    let prepared = tokio::select! {
+        () = waiting.wait() => Err(Failure {
+            exit: Exit::Interrupted,
+            error: anyhow!("stopped before anything was measured"),
+        }),
+        prepared = prepare(&args, live, stop.clone()) => prepared,
+    };
+    let result = match prepared {
+        Ok((context, begin, folder)) => {
+            let done = execute(&context, begin).await.or_rig();
+            // Here the context goes, and with it what is told.
+            done.map(|run| (run, folder))
+        }
+        Err(failure) => Err(failure),
+    };
+    let _ = showing.await;
+    watching.abort();
+    let (run, folder) = result?;
+    show(&run, &folder, console)?;
+    Ok(match run.state {
+        RunState::Interrupted => Exit::Interrupted,
+        RunState::Failed | RunState::Unfinished => Exit::Rig,
+        RunState::Finished => Exit::of(answer(&run, &cells(&run)), args.strict),
+    })
+}
+
+fn show(run: &LoadRun, folder: &Path, console: Console) -> Result<(), Failure> {
+    for (name, picture) in report::pictures(run) {
+        write_atomically(&folder.join(name), picture.as_bytes()).or_rig()?;
+    }
+    if console.json() {
+        console.json_result(run).or_rig()?;
+    } else {
+        console.result(&format!(
+            "\n{}Results: {}",
+            report::load_text(run),
+            folder.display()
+        ));
+    }
+    Ok(())
+}
+
+async fn prepare(
+    args: &FitArgs,
+    live: Told,
+    stop: Stop,
+) -> Result<(FitContext, Begin, PathBuf), Failure> {
+    match &args.resume {
+        None => new(args, live, stop).await,
+        Some(folder) => again(args, folder, live, stop).await,
+    }
+}
+
+/// A new run.
+async fn new(
+    args: &FitArgs,
+    live: Told,
+    stop: Stop,
+) -> Result<(FitContext, Begin, PathBuf), Failure> {
+    let spec = typed::spec(args)?;
+    let project = std::env::current_dir().or_rig()?;
+    let target = target(
+        args.server.server.as_deref(),
+        args.server.speed,
+        &args.sets,
+        &project,
+    )?;
+    writable(&args.results)?;
+    let mut server = reach(&args.server, args.server.model.clone(), &target).await?;
+    server.record.settings.clone_from(&args.sets);
+    typed::within(&spec, &server.record)?;
+    let origin = Origin::now();
+    let limit = typed::duration(spec.first_token_limit_s);
+    let aimed = aim(&server, limit, origin.clone(), &live).await?;
+    let calibration = calibrate(&aimed, spec.seed).await.or_rig()?;
+    aimed.take_rows();
+    has_room(&aimed, &calibration, &spec)?;
+
+    let id = format!("{}-fit", origin.wall.strftime("%Y%m%dT%H%M%SZ"));
+    let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;
+    let folder = store.folder().to_owned();
+    let record = begun(
+        "fit",
+        store.id(),
+        &origin,
+        &server.record,
+        &spec,
+        calibration,
+    );
+    let context = FitContext {
+        speed: speed(&server),
+        embedded: matches!(target, Target::Simulated { .. }),
+        server,
+        client: aimed,
+        calibration,
+        spec,
+        bus: Bus::new(origin, store, live),
+        stop,
+    };
+    Ok((context, Begin::New(Box::new(record)), folder))
+}
+
+/// A run that was stopped or killed.
+async fn again(
+    args: &FitArgs,
+    folder: &Path,
+    live: Told,
+    stop: Stop,
+) -> Result<(FitContext, Begin, PathBuf), Failure> {
+    let (store, last) = Store::<LoadRun>::reopen(folder).or_usage()?;
+    let Some(run) = store.run().cloned() else {
+        return Err(Failure {
+            exit: Exit::Usage,
+            error: anyhow!("--resume: {} holds no run", folder.display()),
+        });
+    };
+    typed::is_open(&run)?;
+    typed::agrees(args, &run)?;
+    let spec = run.spec.clone();
+    let project = std::env::current_dir().or_rig()?;
+    // The address of an embedded server is a new one each time; its profile's name is not.
+    let name = args.server.server.as_deref().unwrap_or(&run.server.name);
+    let was = &run.server;
+    let target = match target(Some(name), None, &was.settings, &project)? {
+        Target::Simulated { .. } => target(Some(name), was.speed, &was.settings, &project)?,
+        attached @ Target::Attached { .. } => attached,
+    };
+    let server = reach(&args.server, Some(run.server.model.clone()), &target).await?;
+    typed::same_server(&server.record, &run)?;
+    // Instants go on from the last one: the time between is nobody's.
+    let mut origin = Origin::now();
+    let gone = typed::duration(last);
+    origin.stamp = Stamp(
+        origin
+            .stamp
+            .0
+            .saturating_sub(u64::try_from(gone.as_nanos()).unwrap_or(u64::MAX)),
+    );
+    let limit = typed::duration(spec.first_token_limit_s);
+    let aimed = aim(&server, limit, origin.clone(), &live).await?;
+    let calibration = match run.calibration {
+        Some(calibration) => calibration,
+        None => calibrate(&aimed, spec.seed).await.or_rig()?,
+    };
+    aimed.take_rows();
+    let _ = live.send(Live::Fact(Box::new(LoadWhat::RunStarted {
+        run: Box::new(run.clone()),
+    })));
+    let context = FitContext {
+        speed: speed(&server),
+        embedded: matches!(target, Target::Simulated { .. }),
+        server,
+        client: aimed,
+        calibration,
+        spec,
+        bus: Bus::new(origin, store, live),
+        stop,
+    };
+    let begin = Begin::Again {
+        command_line: std::env::args().collect(),
+    };
+    Ok((context, begin, folder.to_owned()))
+}
+
+/// Every context leaves room for the turns.
+fn has_room(client: &Client, calibration: &Calibration, spec: &LoadSpec) -> Result<(), Failure> {
+    let Some(&context_tokens) = spec.contexts.iter().min() else {
+        return Ok(());
+    };
+    let plan = SessionPlan {
+        id: String::new(),
+        context_tokens,
+        checks: spec.checks,
+        answer_tokens: spec.answer_tokens,
+        seed: spec.seed,
+        salt: 0,
+        shared_prefix: false,
+    };
+    Prepared::new(client, calibration, plan)
+        .map(drop)
+        .or_usage()
+}

@@ -1,0 +1,260 @@
+//! What was typed for `fit`, validated; and whether it agrees with the run that is taken up again.
+
+use std::time::Duration;
+
+use super::args::FitArgs;
+use crate::cli::exit::{Failure, usage};
+use crate::cli::loading::new_seed;
+use crate::clock::Seconds;
+use crate::config::count_in_words;
+use crate::plan::grid::sizes;
+use crate::records::{LoadRun, LoadSpec, RecallRule, Server, SideSpec, Thresholds};
+
+/// Tokens of a side request's prompt.
+const SIDE_PROMPT_TOKENS: u64 = 200;
+/// Side requests of one combination while first turns are read, at most.
+const SIDES_DURING_COLD: u32 = 16;
+
+/// The experiment that was asked for.
+///
+/// # Errors
+/// The first option that makes no sense.
+pub fn spec(args: &FitArgs) -> Result<LoadSpec, Failure> {
+    let thresholds = Thresholds {
+        pass: args.pass_below.unwrap_or(1.5),
+        fail: args.fail_above.unwrap_or(2.0),
+    };
+    let (pass, fail) = (thresholds.pass, thresholds.fail);
+    if !(pass.is_finite() && fail.is_finite() && pass >= 1.0 && fail >= pass) {
+        return Err(usage(format!(
+            "--pass-below {pass} and --fail-above {fail} are no thresholds; they are slowdowns, \
+             at least 1, the first not above the second"
+        )));
+    }
+    let rate = args.side_rate.unwrap_or(0.0);
+    if !(rate.is_finite() && (0.0..=1000.0).contains(&rate)) {
+        return Err(usage(format!(
+            "--side-rate {rate} is no rate; write requests a second, such as 0.25"
+        )));
+    }
+    let limit = args.first_token_limit.unwrap_or(Duration::from_secs(900));
+    if limit.is_zero() {
+        return Err(usage(
+            "--first-token-limit 0s leaves no time for a first token; give a longer one, e.g. 15m",
+        ));
+    }
+    let asked = args.sessions.as_ref().map_or_else(
+        || (1..=if args.search { 64 } else { 4 }).collect(),
+        |numbers| numbers.0.clone(),
+    );
+    if let (Some(expect), Some(most)) = (args.expect, asked.last())
+        && expect > *most
+    {
+        return Err(usage(format!(
+            "--expect {expect} cannot be told by measuring {most} sessions at most; give more with \
+             --sessions 1..{expect}"
+        )));
+    }
+    Ok(LoadSpec {
+        contexts: args.contexts.clone().map(|s| s.0).unwrap_or_default(),
+        sessions: sizes(&asked),
+        rounds: args.rounds.unwrap_or(3),
+        checks: args.checks.unwrap_or(13),
+        answer_tokens: args.answer_tokens.unwrap_or(256),
+        seed: args.seed.unwrap_or_else(new_seed),
+        think_s: args.think.unwrap_or_default().into(),
+        stagger_s: args.stagger.unwrap_or_default().into(),
+        side: (!args.no_side).then_some(SideSpec {
+            prompt_tokens: SIDE_PROMPT_TOKENS,
+            warm_rate_per_s: rate,
+            during_cold: SIDES_DURING_COLD,
+        }),
+        thresholds,
+        recall: args.recall.unwrap_or(RecallRule::AsAlone),
+        search: args.search,
+        expect: args.expect,
+        first_token_limit_s: limit.into(),
+        long_tokens: None,
+        shared_prefix: false,
+    })
+}
+
+/// No context is longer than the server's.
+///
+/// # Errors
+/// One is.
+pub fn within(spec: &LoadSpec, server: &Server) -> Result<(), Failure> {
+    let Some(limit) = server.context_tokens else {
+        return Ok(());
+    };
+    match spec.contexts.iter().find(|c| **c > limit) {
+        None => Ok(()),
+        Some(context) => Err(usage(format!(
+            "--contexts {} is beyond the context of the server, which is {} ({limit} tokens); give \
+             that or less",
+            count_in_words(*context),
+            count_in_words(limit),
+        ))),
+    }
+}
+
+/// Whether what was typed agrees with the run that is to go on.
+///
+/// # Errors
+/// The first option that differs.
+pub fn agrees(args: &FitArgs, run: &LoadRun) -> Result<(), Failure> {
+    let kept = &run.spec;
+    let typed = spec(args)?;
+    let side_rate = |spec: &LoadSpec| spec.side.map(|s| s.warm_rate_per_s);
+    // Typed, and another than the run's.
+    let differs = [
+        (
+            "--contexts",
+            args.contexts.is_some() && typed.contexts != kept.contexts,
+        ),
+        (
+            "--sessions",
+            args.sessions.is_some() && typed.sessions != kept.sessions,
+        ),
+        (
+            "--rounds",
+            args.rounds.is_some() && typed.rounds != kept.rounds,
+        ),
+        ("--search", args.search && !kept.search),
+        (
+            "--checks",
+            args.checks.is_some() && typed.checks != kept.checks,
+        ),
+        (
+            "--answer-tokens",
+            args.answer_tokens.is_some() && typed.answer_tokens != kept.answer_tokens,
+        ),
+        (
+            "--think",
+            args.think.is_some() && typed.think_s != kept.think_s,
+        ),
+        (
+            "--stagger",
+            args.stagger.is_some() && typed.stagger_s != kept.stagger_s,
+        ),
+        ("--seed", args.seed.is_some() && typed.seed != kept.seed),
+        (
+            "--side-rate",
+            args.side_rate.is_some() && side_rate(&typed) != side_rate(kept),
+        ),
+        ("--no-side", args.no_side && kept.side.is_some()),
+        (
+            "--recall",
+            args.recall.is_some() && typed.recall != kept.recall,
+        ),
+        (
+            "--pass-below",
+            args.pass_below.is_some() && typed.thresholds.pass != kept.thresholds.pass,
+        ),
+        (
+            "--fail-above",
+            args.fail_above.is_some() && typed.thresholds.fail != kept.thresholds.fail,
+        ),
+        (
+            "--expect",
+            args.expect.is_some() && typed.expect != kept.expect,
+        ),
+        (
+            "--first-token-limit",
+            args.first_token_limit.is_some()
+                && typed.first_token_limit_s != kept.first_token_limit_s,
+        ),
+        (
+            "--speed",
+            args.server.speed.is_some() && args.server.speed != run.server.speed,
+        ),
+        (
+            "--set",
+            !args.sets.is_empty() && args.sets != run.server.settings,
+        ),
+        (
+            "--model",
+            args.server
+                .model
+                .as_ref()
+                .is_some_and(|m| *m != run.server.model),
+        ),
+        (
+            "--server",
+            args.server.server.as_ref().is_some_and(|s| {
+                *s != run.server.name && !run.server.url.starts_with(s.trim_end_matches('/'))
+            }),
+        ),
+    ];
+    match differs.iter().find(|(_, differs)| *differs) {
+        None => Ok(()),
+        Some((option, _)) => Err(usage(format!(
+            "{option} is not what the run {} was started with; leave it out to go on as before, or \
+             start a new run without --resume",
+            run.id
+        ))),
+    }
+}
+
+/// Whether the server that was reached is the run's.
+///
+/// # Errors
+/// It is not; says in what.
+pub fn same_server(found: &Server, run: &LoadRun) -> Result<(), Failure> {
+    let was = &run.server;
+    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
+    let number = |value: Option<u64>| value.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
+    let differs = if found.model != was.model {
+        Some(("model", was.model.clone(), found.model.clone()))
+    } else if found.version != was.version {
+        Some(("version", text(&was.version), text(&found.version)))
+    } else if found.context_tokens != was.context_tokens {
+        Some((
+            "context",
+            number(was.context_tokens),
+            number(found.context_tokens),
+        ))
+    } else if found.speed != was.speed {
+        let speed = |s: Option<f64>| s.map_or_else(|| "none".to_owned(), |s| s.to_string());
+        Some(("speed", speed(was.speed), speed(found.speed)))
+    } else if found.simulated != was.simulated {
+        let kind = |simulated| if simulated { "simulated" } else { "real" }.to_owned();
+        Some(("kind", kind(was.simulated), kind(found.simulated)))
+    } else {
+        None
+    };
+    match differs {
+        None => Ok(()),
+        Some((what, was, now)) => Err(usage(format!(
+            "the server is not the one that the run {} was started with: its {what} was {was} and \
+             is {now} now; start a new run without --resume",
+            run.id
+        ))),
+    }
+}
+
+/// Whether a record can be gone on with.
+///
+/// # Errors
+/// It is none of `fit`, or it is finished.
+pub fn is_open(run: &LoadRun) -> Result<(), Failure> {
+    use crate::records::RunState;
+    if run.command != "fit" {
+        return Err(usage(format!(
+            "--resume: {} is a run of {}, not of fit",
+            run.id, run.command
+        )));
+    }
+    if run.state == RunState::Finished {
+        return Err(usage(format!(
+            "--resume: {} is finished; flashrig report shows it",
+            run.id
+        )));
+    }
+    Ok(())
+}
+
+/// A duration that a record has in seconds.
+pub fn duration(seconds: Seconds) -> Duration {
+    Duration::try_from_secs_f64(seconds.0).unwrap_or(Duration::MAX)
+}

@@ -1,0 +1,135 @@
+//! What `fit` and `ttft` have in common between what was typed and a prepared run: the server
+//! reached, a client aimed at it, a record begun.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::mpsc;
+
+use super::args::ServerArgs;
+use super::exit::{Failure, OrFail};
+use super::pair::surroundings::host;
+use crate::clock::Origin;
+use crate::load::{Aim, Client, LoadLimits, choose_dialect};
+use crate::records::{Calibration, LoadRun, LoadSpec, LoadWhat, RUN_SCHEMA, Rig, RunState, Server};
+use crate::run::Live;
+use crate::server::{Change, ConnectError, Connected, Target, Wanted, connect};
+
+/// Seeds stay below what every JSON reader can hold.
+const MAX_SEED: u64 = 1 << 53;
+
+/// Where the progress of such a run is told.
+pub type Told = mpsc::UnboundedSender<Live<LoadWhat>>;
+
+/// A seed that no earlier run had.
+pub fn new_seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(1, |d| (d.as_micros() % u128::from(MAX_SEED)) as u64)
+}
+
+/// The server that was asked for.
+///
+/// # Errors
+/// It means nothing, or a changed value does not.
+pub fn target(
+    server: Option<&str>,
+    speed: Option<f64>,
+    sets: &[String],
+    project: &Path,
+) -> Result<Target, Failure> {
+    let changes = sets.iter().map(|text| text.parse());
+    let changes: Vec<Change> = changes.collect::<Result<_, _>>().or_usage()?;
+    Target::parse_with(server, speed, &changes, Some(project)).or_usage()
+}
+
+/// Reaches the server, starting it when it is the embedded one.
+///
+/// # Errors
+/// It is not there, or cannot be what was asked for.
+pub async fn reach(
+    args: &ServerArgs,
+    model: Option<String>,
+    target: &Target,
+) -> Result<Connected, Failure> {
+    let wanted = Wanted {
+        model,
+        context: args.context,
+        key_env: args.key_env.clone(),
+    };
+    match connect(target, &wanted, Vec::new(), None).await {
+        // An address that cannot be one was mistyped; nothing was tried yet.
+        Err(error @ ConnectError::Upstream(_)) => Err(error).or_usage(),
+        other => other.or_rig(),
+    }
+}
+
+/// A client for the server, in a dialect in which it streams.
+///
+/// # Errors
+/// It streams in none.
+pub async fn aim(
+    server: &Connected,
+    limit: Duration,
+    origin: Origin,
+    live: &Told,
+) -> Result<Client, Failure> {
+    let _ = live.send(Live::Note(format!(
+        "finding out how {} counts tokens",
+        server.record.name
+    )));
+    let dialect = choose_dialect(&server.upstream, &server.record.model, limit)
+        .await
+        .or_rig()?;
+    let aim = Aim {
+        upstream: server.upstream.clone(),
+        model: server.record.model.clone(),
+        dialect,
+        limits: LoadLimits {
+            first_token: limit,
+            silence: limit,
+        },
+        speed: speed(server),
+    };
+    Ok(Client::new(aim, origin))
+}
+
+/// Seconds of the server's own time in a wall second.
+pub fn speed(server: &Connected) -> f64 {
+    server.record.speed.unwrap_or(1.0)
+}
+
+/// A record of which nothing is measured yet.
+pub fn begun(
+    command: &str,
+    id: String,
+    origin: &Origin,
+    server: &Server,
+    spec: &LoadSpec,
+    calibration: Calibration,
+) -> LoadRun {
+    let cores = std::thread::available_parallelism().ok();
+    LoadRun {
+        schema: RUN_SCHEMA.to_owned(),
+        id,
+        command: command.to_owned(),
+        command_line: std::env::args().collect(),
+        started_at: origin.wall.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        state: RunState::Unfinished,
+        stopped_because: None,
+        rig: Rig {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            sandbox: "none".to_owned(),
+            cpu_s: None,
+        },
+        host: host(cores.and_then(|n| u32::try_from(n.get()).ok())),
+        server: server.clone(),
+        spec: spec.clone(),
+        calibration: Some(calibration),
+        measured: Vec::new(),
+        left_out: Vec::new(),
+        resumed: 0,
+        cells: Vec::new(),
+        ttft: Vec::new(),
+        verdict: None,
+    }
+}

@@ -1,0 +1,254 @@
+//! `flashrig ttft`: from what was typed to a prepared run, its execution and its report.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use clap::Args;
+use tokio::sync::mpsc;
+
+use super::args::ServerArgs;
+use super::console::Console;
+use super::exit::{Exit, Failure, OrFail, usage};
+use super::loading::{self, Told};
+use super::pair::surroundings::writable;
+use super::signals;
+use crate::clock::{Origin, Seconds};
+use crate::config::{Numbers, count_in_words, parse_count, parse_duration, parse_numbers};
+use crate::judge::ttft::{Answer, answer};
+use crate::load::calibrate;
+use crate::records::{
+    LoadRun, LoadSpec, LoadWhat, Measured, RecallRule, RunState, Server, Thresholds,
+};
+use crate::report;
+use crate::run::ttft::{TtftContext, execute};
+use crate::run::{Bus, Live, Stop};
+use crate::server::Target;
+use crate::store::Store;
+
+/// `flashrig ttft`.
+#[derive(Clone, Debug, Args)]
+pub struct TtftArgs {
+    /// The server
+    #[command(flatten)]
+    pub server: ServerArgs,
+    /// Change a value of a simulated server's profile, such as faults.stall_after_requests=6 (may be
+    /// given more than once)
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// How many requests are sent at once, e.g. 1,2,4,8 or 1..4
+    #[arg(long, value_name = "NUMBERS", default_value = "1,2,4,8", value_parser = parse_numbers, allow_hyphen_values = true)]
+    pub agents: Numbers,
+    /// Tokens of each prompt
+    #[arg(long, value_name = "TOKENS", default_value = "2k", value_parser = parse_count, allow_hyphen_values = true)]
+    pub prompt: u64,
+    /// Make one of the requests at once a long one, of so many tokens (with one request there is
+    /// only a short one)
+    #[arg(long, value_name = "TOKENS", value_parser = parse_count, allow_hyphen_values = true)]
+    pub long: Option<u64>,
+    /// Let the prompts that are sent at once begin alike, up to their last line; without it no two
+    /// prompts share their first line
+    #[arg(long)]
+    pub shared_prefix: bool,
+    /// Tokens of each answer
+    #[arg(long, value_name = "TOKENS", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub answer_tokens: u32,
+    /// How often each number is measured
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+    /// Longest wait for a token; beyond it the server has stalled, which ends the run
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
+    pub first_token_limit: Duration,
+    /// Seed of the prompts [default: a new one for each run, so that no prompt is in the server's
+    /// cache from an earlier run]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Folder for results
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub results: PathBuf,
+}
+
+/// Runs the command.
+pub async fn ttft(args: TtftArgs, console: Console) -> Result<Exit, Failure> {
+    let spec = spec(&args)?;
+    let (stopper, stop) = Stop::new();
+    let (live, told) = mpsc::unbounded_channel();
+    let remarks = live.downgrade();
+    let tell = move |_: &str| {
+        if let Some(live) = remarks.upgrade() {
+            let words = "stopping: keeping what was measured (again to stop at once)";
+            let _ = live.send(Live::Note(words.to_owned()));
+        }
+    };
+    let watching = tokio::spawn(signals::watch(tell, stopper));
+    let showing = tokio::spawn(show(console, told));
+    let prepared = match stop.unless(prepare(&args, spec, live, stop.clone())).await {
+        Some(prepared) => prepared,
+        None => Err(Failure {
+            exit: Exit::Interrupted,
+            error: anyhow!("stopped before anything was measured"),
+        }),
+    };
+    let result = match prepared {
+        Ok((context, record, folder)) => {
+            let done = execute(&context, record).await.or_rig();
+            // Here the context goes, and with it what is told.
+            done.map(|run| (run, folder))
+        }
+        Err(failure) => Err(failure),
+    };
+    let _ = showing.await;
+    watching.abort();
+    let (run, folder) = result?;
+    if console.json() {
+        console.json_result(&run).or_rig()?;
+    } else {
+        let text = report::load_text(&run);
+        console.result(&format!("\n{text}Results: {}", folder.display()));
+    }
+    Ok(match (run.state, answer(&run)) {
+        (RunState::Interrupted, _) => Exit::Interrupted,
+        (RunState::Failed | RunState::Unfinished, _) | (_, Answer::None) => Exit::Rig,
+        (_, Answer::Some) => Exit::No,
+        (_, Answer::All) => Exit::Yes,
+    })
+}
+
+/// A line for each number of requests that was measured.
+async fn show(console: Console, mut told: mpsc::UnboundedReceiver<Live<LoadWhat>>) {
+    while let Some(live) = told.recv().await {
+        match live {
+            Live::Note(text) => console.note(&text),
+            Live::Fact(what) => {
+                if let LoadWhat::CellMeasured { measured } = *what {
+                    console.note(&line(&measured));
+                }
+            }
+            Live::Session { .. } => {}
+        }
+    }
+}
+
+fn line(measured: &Measured) -> String {
+    let tokens = measured.lanes.iter().flat_map(|lane| &lane.turns);
+    let worst = tokens
+        .filter_map(|turn| turn.ttft_s)
+        .map(|s| s.0)
+        .reduce(f64::max);
+    let told = worst.map_or_else(
+        || "no first token".to_owned(),
+        |worst| format!("first tokens within {worst:.1} s"),
+    );
+    let stopped = measured
+        .stopped
+        .as_ref()
+        .map_or_else(String::new, |stop| format!("; {}", stop.words));
+    format!("{} at once: {told}{stopped}", measured.sessions)
+}
+
+/// The experiment that was asked for.
+fn spec(args: &TtftArgs) -> Result<LoadSpec, Failure> {
+    if args.first_token_limit.is_zero() {
+        return Err(usage(
+            "--first-token-limit 0s leaves no time for a first token; give a longer one, e.g. 10m",
+        ));
+    }
+    if args.long.is_some_and(|long| long <= args.prompt) {
+        return Err(usage(format!(
+            "--long {} is not longer than the other prompts ({}); give more, or leave it out",
+            count_in_words(args.long.unwrap_or(0)),
+            count_in_words(args.prompt),
+        )));
+    }
+    if args.long.is_some() && args.agents.0.last() == Some(&1) {
+        return Err(usage(
+            "--long puts a long prompt among short ones, and with --agents 1 there is only one; \
+             give more, e.g. --agents 1,2,4",
+        ));
+    }
+    Ok(LoadSpec {
+        contexts: vec![args.prompt],
+        sessions: args.agents.0.clone(),
+        rounds: args.rounds,
+        checks: 0,
+        answer_tokens: args.answer_tokens,
+        seed: args.seed.unwrap_or_else(loading::new_seed),
+        think_s: Seconds(0.0),
+        stagger_s: Seconds(0.0),
+        side: None,
+        thresholds: Thresholds {
+            pass: 1.5,
+            fail: 2.0,
+        },
+        recall: RecallRule::Off,
+        search: false,
+        expect: None,
+        first_token_limit_s: args.first_token_limit.into(),
+        long_tokens: args.long,
+        shared_prefix: args.shared_prefix,
+    })
+}
+
+async fn prepare(
+    args: &TtftArgs,
+    spec: LoadSpec,
+    live: Told,
+    stop: Stop,
+) -> Result<(TtftContext, LoadRun, PathBuf), Failure> {
+    let project = std::env::current_dir().or_rig()?;
+    let typed = &args.server;
+    let target = loading::target(typed.server.as_deref(), typed.speed, &args.sets, &project)?;
+    writable(&args.results)?;
+    let mut server = loading::reach(typed, typed.model.clone(), &target).await?;
+    server.record.settings.clone_from(&args.sets);
+    within(&spec, &server.record)?;
+    let origin = Origin::now();
+    let client = loading::aim(&server, args.first_token_limit, origin.clone(), &live).await?;
+    let calibration = calibrate(&client, spec.seed).await.or_rig()?;
+    client.take_rows();
+
+    let id = format!("{}-ttft", origin.wall.strftime("%Y%m%dT%H%M%SZ"));
+    let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;
+    let folder = store.folder().to_owned();
+    let record = loading::begun(
+        "ttft",
+        store.id(),
+        &origin,
+        &server.record,
+        &spec,
+        calibration,
+    );
+    let context = TtftContext {
+        embedded: matches!(target, Target::Simulated { .. }),
+        server,
+        client,
+        calibration,
+        spec,
+        bus: Bus::new(origin, store, live),
+        stop,
+    };
+    Ok((context, record, folder))
+}
+
+/// Prompt and answer fit into the server's context.
+fn within(spec: &LoadSpec, server: &Server) -> Result<(), Failure> {
+    let Some(limit) = server.context_tokens else {
+        return Ok(());
+    };
+    let answer = u64::from(spec.answer_tokens);
+    let prompts = [
+        ("--prompt", spec.contexts.first().copied()),
+        ("--long", spec.long_tokens),
+    ];
+    for (option, tokens) in prompts {
+        if let Some(tokens) = tokens.filter(|tokens| tokens + answer > limit) {
+            return Err(usage(format!(
+                "{option} {} and an answer of {answer} tokens are beyond the context of the \
+                 server, which is {} ({limit} tokens); give less",
+                count_in_words(tokens),
+                count_in_words(limit),
+            )));
+        }
+    }
+    Ok(())
+}

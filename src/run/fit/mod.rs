@@ -1,0 +1,253 @@
+//! The driver of `fit`: measures the combinations of a grid or of a search, one after the other.
+//!
+//! | file | its one job |
+//! |---|---|
+//! | `cell` | one combination: cold turns at once, then warm turns, and how it ends early |
+//! | `lanes` | the sessions of a combination, and what became of those that were broken off |
+//! | `sides` | short requests beside them |
+//!
+//! Nothing is judged here but whether a size need not be measured any more.
+
+mod cell;
+mod lanes;
+mod sides;
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use super::rounds::own_cpu;
+use super::{Bus, RunError, Stop};
+use crate::clock::Seconds;
+use crate::config::{count_in_words, in_words};
+use crate::judge::fit::{blocked, cell as judge_cell, cells, is_finished, passes, verdict};
+use crate::load::{Client, SessionAttempt};
+use crate::plan::grid::{Step, lone_steps, size_steps, steps};
+use crate::plan::search::{Found, Search};
+use crate::records::{
+    Calibration, Cell, CellVerdict, LeftOut, LoadRun, LoadSpec, LoadWhat, Measured, RunState,
+    StopKind,
+};
+use crate::server::{Connected, still_there};
+use crate::store::StoreError;
+
+/// Everything that a run needs, prepared.
+#[derive(Debug)]
+pub struct FitContext {
+    /// The server.
+    pub server: Connected,
+    /// The client.
+    pub client: Client,
+    /// How prompts are brought to their size.
+    pub calibration: Calibration,
+    /// What was asked for.
+    pub spec: LoadSpec,
+    /// Seconds of the server's own time in a wall second.
+    pub speed: f64,
+    /// Whether the server runs in this process.
+    pub embedded: bool,
+    /// Where everything is told.
+    pub bus: Bus<LoadRun>,
+    /// The wish to stop.
+    pub stop: Stop,
+}
+
+impl FitContext {
+    /// A duration of the server's own time, on the wall clock.
+    fn on_the_wall(&self, seconds: Seconds) -> Duration {
+        Duration::try_from_secs_f64(seconds.0 / self.speed).unwrap_or_default()
+    }
+
+    /// The record so far.
+    fn run(&self) -> Option<LoadRun> {
+        self.bus.with(|store| store.run().cloned())
+    }
+}
+
+/// What a run begins with.
+#[derive(Debug)]
+pub enum Begin {
+    /// A new record.
+    New(Box<LoadRun>),
+    /// A record that is in the store already.
+    Again {
+        /// The command line.
+        command_line: Vec<String>,
+    },
+}
+
+/// Runs what is still to be measured and seals the record, however it ends.
+///
+/// # Errors
+/// The results folder cannot be written, or nothing was started.
+pub async fn execute(context: &FitContext, begin: Begin) -> Result<LoadRun, RunError> {
+    context.bus.fact(match begin {
+        Begin::New(run) => LoadWhat::RunStarted { run },
+        Begin::Again { command_line } => LoadWhat::RunResumed { command_line },
+    })?;
+    let failure = measure_all(context).await.err();
+    let (state, stopped_because) = match failure {
+        // The cause of a failure that a stop brought about is the stop.
+        _ if context.stop.is_set() => (
+            RunState::Interrupted,
+            Some("stopped by the user".to_owned()),
+        ),
+        Some(error) => (RunState::Failed, Some(in_words(&error))),
+        None => (RunState::Finished, None),
+    };
+    let run = context.run().ok_or(RunError::Nothing)?;
+    let cells = cells(&run);
+    let verdict = verdict(&run, &cells);
+    context.bus.fact(LoadWhat::RunFinished {
+        state,
+        stopped_because,
+        rig_cpu_s: own_cpu(),
+        cells,
+        ttft: Vec::new(),
+        verdict: Some(Box::new(verdict)),
+    })?;
+    context.run().ok_or(RunError::Nothing)
+}
+
+async fn measure_all(context: &FitContext) -> anyhow::Result<()> {
+    let spec = &context.spec;
+    if spec.search {
+        for &context_tokens in &spec.contexts {
+            search(context, context_tokens).await?;
+        }
+        return Ok(());
+    }
+    for step in steps(&spec.contexts, &spec.sessions, spec.rounds, spec.seed) {
+        take(context, step).await?;
+    }
+    Ok(())
+}
+
+/// Looks for the largest size that passes at one context length.
+async fn search(context: &FitContext, context_tokens: u64) -> anyhow::Result<()> {
+    let spec = &context.spec;
+    for step in lone_steps(context_tokens, spec.rounds) {
+        take(context, step).await?;
+    }
+    let mut search = Search::new(spec.sessions.clone());
+    while let Some(size) = search.next() {
+        for step in size_steps(context_tokens, size, spec.rounds) {
+            take(context, step).await?;
+        }
+        if context.stop.is_set() {
+            return Ok(());
+        }
+        let run = context.run().context("the record is gone")?;
+        let cell = judge_cell(&run, context_tokens, size);
+        let found = found(&run, &cell);
+        context.bus.note(format!(
+            "{size} at {}: {}",
+            count_in_words(context_tokens),
+            match found {
+                Found::Passes => "fits",
+                Found::Fails => "does not fit",
+                Found::Blocked => "does not fit, and nothing larger is tried",
+            }
+        ));
+        search.tell(size, found);
+    }
+    Ok(())
+}
+
+/// What a size came to, for the search. One that is inconclusive counts as it stands.
+fn found(run: &LoadRun, cell: &Cell) -> Found {
+    let limits = run.spec.thresholds;
+    match passes(cell, limits) {
+        _ if blocked(run, cell.context_tokens, cell.sessions).is_some() => Found::Blocked,
+        Some(true) => Found::Passes,
+        Some(false) => Found::Fails,
+        None if cell.verdict == CellVerdict::Unknown => Found::Blocked,
+        None => match cell.slowdown.worst {
+            Some(worst) if worst <= limits.fail => Found::Passes,
+            _ => Found::Fails,
+        },
+    }
+}
+
+/// Measures a step, unless that was done before or need not be.
+async fn take(context: &FitContext, step: Step) -> anyhow::Result<()> {
+    if context.stop.is_set() {
+        return Ok(());
+    }
+    let run = context.run().context("the record is gone")?;
+    let is_it = |round, context, sessions| {
+        (round, context, sessions) == (step.round, step.context_tokens, step.sessions)
+    };
+    let done = |m: &Measured| is_it(m.round, m.context_tokens, m.sessions) && is_finished(m);
+    if run.measured.iter().any(done) {
+        return Ok(());
+    }
+    if let Some(reason) = blocked(&run, step.context_tokens, step.sessions) {
+        let known = |l: &LeftOut| {
+            l.round == Some(step.round) && is_it(step.round, l.context_tokens, l.sessions)
+        };
+        if !run.left_out.iter().any(known) {
+            context.bus.fact(LoadWhat::CellLeftOut {
+                left_out: LeftOut {
+                    round: Some(step.round),
+                    context_tokens: step.context_tokens,
+                    sessions: step.sessions,
+                    reason,
+                },
+            })?;
+        }
+        return Ok(());
+    }
+    context.bus.fact(LoadWhat::CellStarted {
+        round: step.round,
+        context_tokens: step.context_tokens,
+        sessions: step.sessions,
+    })?;
+    // Prompts unlike those of an earlier try, too.
+    let tries = run
+        .measured
+        .iter()
+        .filter(|m| is_it(m.round, m.context_tokens, m.sessions));
+    let attempt = u64::from(run.resumed) + tries.count() as u64;
+    let (measured, rows) = cell::measure(context, step, attempt).await?;
+    keep(context, step, measured, &rows)?;
+    if !context.stop.is_set() {
+        still_there(&context.server).await?;
+    }
+    Ok(())
+}
+
+/// Stores the requests first: a combination whose event is there has all its rows.
+fn keep(
+    context: &FitContext,
+    step: Step,
+    measured: Measured,
+    rows: &[SessionAttempt],
+) -> Result<(), StoreError> {
+    let arm = format!("{}x{}", step.context_tokens, step.sessions);
+    for row in rows {
+        let attempt = std::slice::from_ref(&row.attempt);
+        context
+            .bus
+            .requests(step.round, &arm, &row.session, attempt)?;
+    }
+    context.bus.fact(LoadWhat::CellMeasured {
+        measured: Box::new(measured),
+    })
+}
+
+/// How a request's end reads as the end of a combination; `None` for a whole answer.
+fn stop_kind(end: crate::records::End) -> Option<StopKind> {
+    use crate::records::End;
+    match end {
+        End::Complete => None,
+        End::Refused | End::Overloaded => Some(StopKind::Refused),
+        End::Stalled => Some(StopKind::Stalled),
+        End::Truncated
+        | End::ErrorInStream
+        | End::ClientAborted
+        | End::UpstreamError
+        | End::Unreachable
+        | End::RejectedByGateway => Some(StopKind::Failed),
+    }
+}

@@ -1,0 +1,264 @@
+//! The driver of `ttft`: so many requests at once, one number after the other, round by round.
+//!
+//! A server that stops answering ends the run; what was measured stays. Nothing is judged here.
+
+mod stall;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::sync::Barrier;
+use tokio::task::JoinSet;
+
+use stall::{Served, stopped, watch_pulse};
+
+use super::rounds::own_cpu;
+use super::{Bus, RunError, Stop};
+use crate::clock::Seconds;
+use crate::config::in_words;
+use crate::judge::ttft::{rows, verdict};
+use crate::load::{Client, Meter, Prepared, SessionAttempt, SessionPlan, salt};
+use crate::records::{
+    Calibration, CellStop, ClientHonesty, Lane, LeftOut, LoadRun, LoadSpec, LoadWhat, Measured,
+    RunState, ServerTold, StopKind, Turn,
+};
+use crate::server::{Connected, wait_idle};
+
+/// The longest wait for the server to be idle, on the wall clock.
+const IDLE_LIMIT: Duration = Duration::from_secs(600);
+/// Name of the one long prompt among the short ones.
+pub use crate::judge::ttft::LONG;
+
+/// Everything that a run needs, prepared.
+#[derive(Debug)]
+pub struct TtftContext {
+    /// The server.
+    pub server: Connected,
+    /// The client.
+    pub client: Client,
+    /// How prompts are brought to their size.
+    pub calibration: Calibration,
+    /// What was asked for: `contexts` has one entry, the tokens of a prompt.
+    pub spec: LoadSpec,
+    /// Whether the server runs in this process.
+    pub embedded: bool,
+    /// Where everything is told.
+    pub bus: Bus<LoadRun>,
+    /// The wish to stop.
+    pub stop: Stop,
+}
+
+/// Measures and seals the record, however it ends.
+///
+/// # Errors
+/// The results folder cannot be written.
+pub async fn execute(context: &TtftContext, record: LoadRun) -> Result<LoadRun, RunError> {
+    context.bus.fact(LoadWhat::RunStarted {
+        run: Box::new(record),
+    })?;
+    let (state, stopped_because) = match measure_all(context).await {
+        _ if context.stop.is_set() => (
+            RunState::Interrupted,
+            Some("stopped by the user".to_owned()),
+        ),
+        Ok(None) => (RunState::Finished, None),
+        Ok(Some(words)) => (RunState::Failed, Some(words)),
+        Err(error) => (RunState::Failed, Some(in_words(&error))),
+    };
+    let run = context.bus.with(|store| store.run().cloned());
+    let run = run.ok_or(RunError::Nothing)?;
+    let ttft = rows(&run);
+    let verdict = verdict(&run, &ttft, stopped_because.as_deref());
+    context.bus.fact(LoadWhat::RunFinished {
+        state,
+        stopped_because,
+        rig_cpu_s: own_cpu(),
+        cells: Vec::new(),
+        ttft,
+        verdict: Some(Box::new(verdict)),
+    })?;
+    let run = context.bus.with(|store| store.run().cloned());
+    run.ok_or(RunError::Nothing)
+}
+
+/// Measures round by round; the words are those of a server that has stopped answering.
+async fn measure_all(context: &TtftContext) -> anyhow::Result<Option<String>> {
+    let spec = &context.spec;
+    let mut served = Served::default();
+    let steps = (1..=spec.rounds).flat_map(|round| spec.sessions.iter().map(move |n| (round, *n)));
+    let mut ended: Option<CellStop> = None;
+    for (round, agents) in steps {
+        if context.stop.is_set() {
+            return Ok(None);
+        }
+        if let Some(stop) = &ended {
+            context.bus.fact(LoadWhat::CellLeftOut {
+                left_out: LeftOut {
+                    round: Some(round),
+                    context_tokens: prompt_tokens(spec),
+                    sessions: agents,
+                    reason: match stop.kind {
+                        StopKind::Stalled => "not tried: the server had stopped answering",
+                        _ => "not tried: the server was gone",
+                    }
+                    .to_owned(),
+                },
+            })?;
+            continue;
+        }
+        let (measured, rows) = measure(context, round, agents, &mut served).await?;
+        ended = measured
+            .stopped
+            .clone()
+            .filter(|stop| stop.kind != StopKind::Interrupted);
+        keep(context, measured, &rows)?;
+    }
+    Ok(ended.map(|stop| stop.words))
+}
+
+fn prompt_tokens(spec: &LoadSpec) -> u64 {
+    spec.contexts.first().copied().unwrap_or(0)
+}
+
+/// The requests first: a step whose event is there has all its rows.
+fn keep(context: &TtftContext, measured: Measured, rows: &[SessionAttempt]) -> anyhow::Result<()> {
+    let arm = format!("{}x{}", measured.context_tokens, measured.sessions);
+    for row in rows {
+        let attempt = std::slice::from_ref(&row.attempt);
+        context
+            .bus
+            .requests(measured.round, &arm, &row.session, attempt)?;
+    }
+    context.bus.fact(LoadWhat::CellMeasured {
+        measured: Box::new(measured),
+    })?;
+    Ok(())
+}
+
+/// So many requests at once.
+async fn measure(
+    context: &TtftContext,
+    round: u32,
+    agents: u32,
+    served: &mut Served,
+) -> anyhow::Result<(Measured, Vec<SessionAttempt>)> {
+    let speed = context.client.aim().speed;
+    context.bus.fact(LoadWhat::CellStarted {
+        round,
+        context_tokens: prompt_tokens(&context.spec),
+        sessions: agents,
+    })?;
+    let mut measured = Measured {
+        round,
+        context_tokens: prompt_tokens(&context.spec),
+        sessions: agents,
+        idle_wait_s: None,
+        start_skew_s: None,
+        warm_span_s: None,
+        lanes: Vec::new(),
+        side: Vec::new(),
+        client: ClientHonesty::default(),
+        told: ServerTold::default(),
+        stopped: None,
+    };
+    let idle = wait_idle(&context.server, IDLE_LIMIT);
+    let Some(waited) = context.stop.unless(idle).await else {
+        measured.stopped = Some(interrupted());
+        return Ok((measured, Vec::new()));
+    };
+    measured.idle_wait_s = Some(Seconds(waited?.as_secs_f64() * speed));
+    let requests = prepare(context, round, agents).await?;
+    context.client.connect(requests.len()).await;
+    let meter = Meter::start(&context.client, context.embedded).context("the client's meter")?;
+    let mut seen = None;
+    let volley = async {
+        tokio::select! {
+            lanes = volley(&context.client, requests) => lanes,
+            never = watch_pulse(context, &mut seen) => match never {},
+        }
+    };
+    let volley = context.stop.unless(volley).await;
+    measured.client = meter.finish();
+    let rows = context.client.take_rows();
+    let Some(lanes) = volley else {
+        measured.stopped = Some(interrupted());
+        return Ok((measured, rows));
+    };
+    measured.lanes = lanes?;
+    measured.start_skew_s = skew(&measured.lanes, speed);
+    served.note(&measured.lanes);
+    measured.stopped = stopped(context, &measured.lanes, *served, seen).await;
+    Ok((measured, rows))
+}
+
+/// Builds all prompts before any clock starts. Prompts of one step begin alike when they are to;
+/// those of two steps never do.
+async fn prepare(
+    context: &TtftContext,
+    round: u32,
+    agents: u32,
+) -> anyhow::Result<Vec<(String, Prepared)>> {
+    let spec = context.spec.clone();
+    let (client, calibration) = (context.client.clone(), context.calibration);
+    // Megabytes of text: not on a thread that reads sockets.
+    let preparing = tokio::task::spawn_blocking(move || {
+        let step = salt(&[spec.seed, round.into(), agents.into()]);
+        let long = spec.long_tokens.filter(|_| agents > 1);
+        (1..=agents)
+            .map(|number| {
+                let long = long.filter(|_| number == 1);
+                let id = long.map_or_else(|| format!("a{number}"), |_| LONG.to_owned());
+                let tokens = long.unwrap_or_else(|| prompt_tokens(&spec));
+                let plan = SessionPlan {
+                    id: id.clone(),
+                    context_tokens: tokens + u64::from(spec.answer_tokens),
+                    checks: 0,
+                    answer_tokens: spec.answer_tokens,
+                    seed: step,
+                    salt: salt(&[step, number.into()]),
+                    shared_prefix: spec.shared_prefix,
+                };
+                Ok((id, Prepared::new(&client, &calibration, plan)?))
+            })
+            .collect::<anyhow::Result<Vec<_>>>()
+    });
+    preparing.await?
+}
+
+/// Sends all requests at once and waits for all of them.
+async fn volley(client: &Client, requests: Vec<(String, Prepared)>) -> anyhow::Result<Vec<Lane>> {
+    let start = Arc::new(Barrier::new(requests.len()));
+    let mut tasks = JoinSet::new();
+    for (index, (id, mut request)) in requests.into_iter().enumerate() {
+        let (client, start) = (client.clone(), start.clone());
+        tasks.spawn(async move {
+            start.wait().await;
+            let turns = vec![request.cold(&client).await];
+            (index, Lane { id, turns })
+        });
+    }
+    let mut lanes = Vec::new();
+    while let Some(done) = tasks.join_next().await {
+        lanes.push(done.context("a request of flashrig itself failed")?);
+    }
+    lanes.sort_by_key(|(index, _)| *index);
+    Ok(lanes.into_iter().map(|(_, lane)| lane).collect())
+}
+
+fn interrupted() -> CellStop {
+    CellStop {
+        kind: StopKind::Interrupted,
+        words: "stopped by the user".to_owned(),
+    }
+}
+
+fn turns(lanes: &[Lane]) -> impl Iterator<Item = &Turn> {
+    lanes.iter().flat_map(|lane| &lane.turns)
+}
+
+fn skew(lanes: &[Lane], speed: f64) -> Option<Seconds> {
+    let sent = || turns(lanes).map(|turn| turn.sent_at_s.0);
+    let (first, last) = (sent().reduce(f64::min)?, sent().reduce(f64::max)?);
+    Some(Seconds((last - first) * speed))
+}
