@@ -312,6 +312,9 @@ pub struct Cell {
     pub ttft_warm_s: Option<Seconds>,
     /// Side requests; `null` when there were none.
     pub side: Option<SideFigures>,
+    /// Those of them that were sent while first prompts were read.
+    #[serde(default)]
+    pub side_during_cold: Option<SideFigures>,
     /// Questions answered right, of those asked.
     pub recall: Recall,
     /// Requests refused.
