@@ -20,6 +20,7 @@ pub fn run(upstream: &str) {
         upstream: Upstream::new(&format!("http://{upstream}"), None, KeyStyle::ByDialect).unwrap(),
         limits: Limits::default(),
         gate: None,
+        answer_probes: None,
         nonce: None,
         origin: origin.clone(),
     };

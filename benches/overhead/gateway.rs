@@ -46,6 +46,7 @@ pub fn measure() -> Vec<Row> {
                     Upstream::new(&format!("http://{server}"), None, KeyStyle::ByDialect).unwrap(),
                 limits: Limits::default(),
                 gate: None,
+                answer_probes: None,
                 nonce: Some("session 0123456789abcdef".to_owned()),
                 origin: Origin::now(),
             },

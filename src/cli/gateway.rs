@@ -48,6 +48,7 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
             let order = args.order.map(GateOrderArg::order).unwrap_or_default();
             Gate::new(limit, order)
         }),
+        answer_probes: args.model.clone().filter(|_| args.answer_probes),
         origin,
     };
     let event_loop = EventLoop::start().or_rig()?;
@@ -71,11 +72,7 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
         })
         .or_rig()?;
     let address = standing.addr();
-    console.result(&format!(
-        "gateway on http://{address}, to {}; metrics on http://{address}{METRICS_PATH}; Ctrl-C drains \
-         and ends it",
-        args.upstream
-    ));
+    tell_address(&args, address, console)?;
 
     let (stopper, mut stop) = Stop::new();
     let (say, said) = mpsc::unbounded_channel();
@@ -103,6 +100,27 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
     drop(say);
     let _ = showing.await;
     Ok(Exit::Yes)
+}
+
+/// Says where it listens: the one line on standard output.
+fn tell_address(args: &GatewayArgs, address: SocketAddr, console: Console) -> Result<(), Failure> {
+    if console.json() {
+        return console
+            .json_line(&serde_json::json!({
+                "gateway": format!("http://{address}"),
+                "metrics": format!("http://{address}{METRICS_PATH}"),
+                "upstream": args.upstream,
+                "answer_probes": args.answer_probes,
+                "model": args.model,
+            }))
+            .or_rig();
+    }
+    console.result(&format!(
+        "gateway on http://{address}, to {}; metrics on http://{address}{METRICS_PATH}; Ctrl-C drains \
+         and ends it",
+        args.upstream
+    ));
+    Ok(())
 }
 
 /// Reads `NAME=TOKEN`. What is not one is not repeated: it may hold a token.

@@ -1,11 +1,9 @@
 //! One request: read its head and body, check it, forward it, hand the response over.
 
-use std::error::Error as _;
-use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use hyper::Method;
 use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING};
@@ -16,8 +14,10 @@ use super::document::Document;
 use super::doors::{Admission, Doors, Entry};
 use super::gate::{GateClient, Permit};
 use super::headers::{self, Credentials};
+use super::intake::{discard, read_body};
 use super::ledger::Recording;
-use super::link::{Lease, Link, LinkError, Sending, describe};
+use super::link::{Lease, Link, LinkError, Sending};
+use super::probe;
 use super::prompt::PromptCap;
 use super::reply::{self, Reason, reply};
 use super::session::Limits;
@@ -34,17 +34,31 @@ pub(super) struct Shared {
     pub(super) limits: Limits,
     pub(super) nonce: Option<String>,
     pub(super) prompt_cap: Option<Arc<PromptCap>>,
+    /// The served model, when probes are answered here.
+    pub(super) answer_probes: Option<String>,
 }
 
-/// An attempt that the gateway answers itself.
-struct Refusal {
-    reason: Reason,
-    message: String,
-    end: End,
+/// What the client gets when it is not the server's answer.
+enum Own {
+    Refused(Refusal),
+    Probed(probe::Answer),
+}
+
+impl<R: Into<Refusal>> From<R> for Own {
+    fn from(refusal: R) -> Self {
+        Self::Refused(refusal.into())
+    }
+}
+
+/// An attempt that the gateway turns away, or that brought no answer.
+pub(super) struct Refusal {
+    pub(super) reason: Reason,
+    pub(super) message: String,
+    pub(super) end: End,
 }
 
 impl Refusal {
-    fn rejected(reason: Reason, message: impl Into<String>) -> Self {
+    pub(super) fn rejected(reason: Reason, message: impl Into<String>) -> Self {
         Self {
             reason,
             message: message.into(),
@@ -78,8 +92,8 @@ pub(super) async fn serve(
     client: SocketWatch,
 ) -> Response<GatewayBody> {
     let head = client.last_read();
-    if let Some((page, may_read)) = shared.doors.page(request.uri().path(), request.headers()) {
-        return reply::page(request.method(), page, may_read);
+    if let Some((page, access)) = shared.doors.page(request.uri(), request.headers()) {
+        return reply::page(request.method(), page, access);
     }
     let (headers, mut uri) = (request.headers(), request.uri().clone());
     let entry = shared.doors.enter(&mut uri, headers);
@@ -91,23 +105,38 @@ pub(super) async fn serve(
         Ok((response, lease, permit)) => {
             hand_over(&shared, response, lease, permit, client, recording)
         }
-        Err(refusal) => {
-            let (response, length) = reply(dialect, refusal.reason, &refusal.message);
-            let attempt = &mut recording.attempt;
-            attempt.error = Some(refusal.reason.error(&refusal.message));
-            // Who has left gets no answer.
-            if refusal.end != End::ClientAborted {
-                attempt.status = Some(response.status().as_u16());
-                attempt.response_bytes = if attempt.method == Method::HEAD.as_str() {
-                    0
-                } else {
-                    length
-                };
-            }
-            recording.finish(refusal.end, Stamp::now());
-            response
+        Err(Own::Refused(refusal)) => {
+            recording.attempt.error = Some(refusal.reason.error(&refusal.message));
+            let own = reply(dialect, refusal.reason, &refusal.message);
+            answer_here(own, refusal.end, recording)
+        }
+        Err(Own::Probed(answer)) => {
+            let end = match answer.error {
+                None => End::Complete,
+                Some(_) => End::Refused,
+            };
+            recording.attempt.answered_by_gateway = Some(answer.what);
+            recording.attempt.error = answer.error;
+            answer_here(reply::json(answer.status, &answer.body), end, recording)
         }
     }
+}
+
+/// Gives the client an answer of the gateway's own, of so many bytes, and closes the row.
+fn answer_here(
+    (response, length): (Response<GatewayBody>, u64),
+    end: End,
+    mut recording: Recording,
+) -> Response<GatewayBody> {
+    let attempt = &mut recording.attempt;
+    // Who has left gets no answer.
+    if end != End::ClientAborted {
+        attempt.status = Some(response.status().as_u16());
+        let head_only = attempt.method == Method::HEAD.as_str();
+        attempt.response_bytes = if head_only { 0 } else { length };
+    }
+    recording.finish(end, Stamp::now());
+    response
 }
 
 async fn forward(
@@ -117,14 +146,14 @@ async fn forward(
     entry: Entry,
     head: Stamp,
     recording: &mut Recording,
-) -> Result<(Response<Incoming>, Lease, Option<Permit>), Refusal> {
+) -> Result<(Response<Incoming>, Lease, Option<Permit>), Own> {
     let (mut parts, mut body) = request.into_parts();
     let dialect = recording.attempt.dialect;
     let credentials = match check_head(&parts.method, entry.admission) {
         Ok(credentials) => credentials,
         Err(refusal) => {
             discard(&mut body, shared.limits.body_bytes, recording).await;
-            return Err(refusal);
+            return Err(refusal.into());
         }
     };
     if credentials == Credentials::Valid {
@@ -136,9 +165,9 @@ async fn forward(
     let received = Document::new(received);
     let body_at = client.last_read();
     recording.body_read(body_at);
-    if let Err(refusal) = check_prompt(shared, &recording.attempt) {
+    if let Some(own) = answer_for(shared, &recording.attempt) {
         recording.learn(&received);
-        return Err(refusal);
+        return Err(own);
     }
     let body = match shared
         .nonce
@@ -208,6 +237,15 @@ async fn forward(
     Ok((response, lease, permit))
 }
 
+/// What is answered here and now to a request that was read whole.
+fn answer_for(shared: &Shared, attempt: &Attempt) -> Option<Own> {
+    if let Err(refusal) = check_prompt(shared, attempt) {
+        return Some(refusal.into());
+    }
+    let (model, lengths) = (shared.answer_probes.as_ref()?, shared.prompt_cap.as_ref()?);
+    probe::answer(attempt, model, lengths).map(Own::Probed)
+}
+
 /// Whether the prompt is short enough, by its estimated length.
 fn check_prompt(shared: &Shared, attempt: &Attempt) -> Result<(), Refusal> {
     let cap = shared
@@ -267,6 +305,9 @@ fn check_head(method: &Method, admission: Admission) -> Result<Credentials, Refu
         Admission::WrongName(words) => {
             return Err(Refusal::rejected(Reason::Unauthorized, words));
         }
+        Admission::Stranger(words) => {
+            return Err(Refusal::rejected(Reason::Forbidden, words));
+        }
     };
     match credentials {
         Credentials::Valid => Ok(Credentials::Valid),
@@ -281,71 +322,6 @@ fn check_head(method: &Method, admission: Admission) -> Result<Credentials, Refu
             Reason::Unauthorized,
             "wrong token; send this gateway's token as `authorization: Bearer` or `x-api-key`",
         )),
-    }
-}
-
-/// Reads the body.
-async fn read_body(
-    body: &mut Incoming,
-    limit: u64,
-    recording: &mut Recording,
-) -> Result<Vec<u8>, Refusal> {
-    let expected = body.size_hint().lower().min(limit).min(1024 * 1024);
-    let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or(0));
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| body_fault(&error))?;
-        let Some(data) = frame.data_ref() else {
-            continue;
-        };
-        recording.attempt.request_bytes += data.len() as u64;
-        if recording.attempt.request_bytes > limit {
-            drop(bytes);
-            discard(body, limit, recording).await;
-            return Err(Refusal::rejected(
-                Reason::TooLarge,
-                format!("the request's body is above the gateway's limit of {limit} bytes"),
-            ));
-        }
-        bytes.extend_from_slice(data);
-    }
-    Ok(bytes)
-}
-
-fn body_fault(error: &hyper::Error) -> Refusal {
-    let message = format!("the request's body broke off: {}", describe(error));
-    let source = error
-        .source()
-        .and_then(|source| source.downcast_ref::<io::Error>());
-    // What cannot be read as HTTP is the client's fault; anything else is its leaving.
-    let malformed = source.is_some_and(|source| {
-        matches!(
-            source.kind(),
-            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData
-        )
-    });
-    let end = if malformed {
-        End::RejectedByGateway
-    } else {
-        End::ClientAborted
-    };
-    Refusal {
-        reason: Reason::BadRequest,
-        message,
-        end,
-    }
-}
-
-/// Reads on for at most `limit` bytes without keeping them: a client that is still sending when
-/// its connection closes would never see the answer.
-async fn discard(body: &mut Incoming, limit: u64, recording: &mut Recording) {
-    let mut left = limit;
-    while let Some(Ok(frame)) = body.frame().await {
-        let read = frame.data_ref().map_or(0, |data| data.len() as u64);
-        recording.attempt.request_bytes += read;
-        match left.checked_sub(read) {
-            Some(rest) => left = rest,
-            None => return,
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! A connection over which an answer came whole is kept for the next request, for a second: that
 //! spares the next one a handshake, and is shorter than servers wait before they close an idle
 //! connection, so that none is closed at the very moment it is used. Acknowledgements are not put
-//! off on it ([`system::acknowledge_at_once`]): with a server that leaves Nagle's algorithm on,
+//! off on it (see `stamped`): with a server that leaves Nagle's algorithm on,
 //! that would cost 40 ms.
 //!
 //! A connection is driven by whoever holds its [`Lease`], not by a task of its own: that saves a
@@ -26,8 +26,7 @@ use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use hyper::http::{Request, Response};
 use tokio::net::TcpStream;
 
-use super::stamped::{SocketWatch, StampedStream};
-use super::system;
+use super::stamped::{KEEPS_CONNECTIONS, SocketWatch, StampedStream};
 use super::upstream::Upstream;
 use crate::clock::Stamp;
 
@@ -93,7 +92,7 @@ impl Link {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
-        if at_its_end || !system::KEEPS_CONNECTIONS {
+        if at_its_end || !KEEPS_CONNECTIONS {
             return;
         }
         self.kept().push((lease, Stamp::now()));

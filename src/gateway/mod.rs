@@ -8,8 +8,12 @@
 //! | file | its one job |
 //! |---|---|
 //! | `session` | listeners: open, accept, drain, close |
+//! | `connection` | one client's connection, also when its head cannot be read |
 //! | `doors` | who comes in, under which name, and in whose ledger that stands |
-//! | `exchange` | one request from head to response head: read, check, forward, answer |
+//! | `stranger` | what web pages send to a listener without tokens |
+//! | `exchange` | one request from head to response head: check, forward, answer |
+//! | `intake` | a request's body on its way in |
+//! | `probe` | what the gateway answers in the server's place, when told to |
 //! | `upstream` | the server's address, path joining, the key |
 //! | `link` | connections to the server: dial, drive, the one allowed retry |
 //! | `mask` | takes the server's key out of what the server says |
@@ -34,6 +38,7 @@
 //! [`Attempt`]: crate::records::Attempt
 
 mod body;
+mod connection;
 mod document;
 mod doors;
 mod event_loop;
@@ -41,19 +46,21 @@ mod events;
 mod exchange;
 mod gate;
 mod headers;
+mod intake;
 mod json;
 mod lag;
 mod ledger;
 mod link;
 mod mask;
 mod nonce;
+mod probe;
 mod prompt;
 mod reply;
 mod request;
 mod route;
 mod session;
 mod slow_head;
-pub(crate) mod system;
+mod stranger;
 mod upstream;
 
 use crate::stamped;

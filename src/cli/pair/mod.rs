@@ -147,6 +147,7 @@ async fn prepare(
             thresholds: plan.thresholds,
             gate: plan.gate,
             max_prompt_tokens: plan.max_prompt_tokens,
+            answer_probes: plan.answer_probes,
             stable_prefix: wanted.stable_prefix.clone(),
         },
         rounds: Vec::new(),

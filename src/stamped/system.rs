@@ -4,7 +4,7 @@ use tokio::net::TcpStream;
 
 /// Whether a connection is kept for the next request. Only where acknowledgements can be sent at
 /// once; elsewhere each request has a connection of its own, which starts without delay.
-pub(super) const KEEPS_CONNECTIONS: bool = cfg!(target_os = "linux");
+pub(crate) const KEEPS_CONNECTIONS: bool = cfg!(target_os = "linux");
 
 /// Acknowledges what has been read now instead of some 40 ms later. The system forgets it as the
 /// connection goes on, hence after each read.

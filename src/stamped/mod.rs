@@ -4,6 +4,8 @@
 //! Flushes, because hyper throws away what it has not written yet when a body fails, and a broken
 //! answer must reach the client as far as it came.
 
+mod system;
+
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,9 +15,8 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use crate::gateway::system;
-
 use crate::clock::Stamp;
+pub(crate) use system::KEEPS_CONNECTIONS;
 
 /// What is known of a socket from outside.
 #[derive(Clone, Debug)]
