@@ -5,6 +5,12 @@
 //! still keeps the limits: what is late by a few milliseconds is late by some tenths of a second of
 //! the server's time, of turns that take ten.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests fail like tests, and say how far off they were"
+)]
+
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;

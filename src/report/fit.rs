@@ -188,8 +188,13 @@ fn other_table(cells: &[&Cell]) -> Table {
     let has_memory = cells.iter().any(|c| c.peak_memory_bytes.is_some());
     let has_side = cells.iter().any(|c| c.side.is_some());
     let mut head = vec!["sessions", "cold first token", "worst", "warm"];
+    // Where others came in warm turns, those that had to wait for a prefill would drown.
+    let is_mixed = cells.iter().any(|c| c.side != c.side_during_cold);
     if has_side {
         head.extend(["side p50", "p95", "max", "over 60 s"]);
+    }
+    if is_mixed {
+        head.push("p95 in cold phase");
     }
     head.extend(["recall", "refused", "cached"]);
     if has_memory {
@@ -213,6 +218,9 @@ fn other_table(cells: &[&Cell]) -> Table {
                     format!("{} of {}", side.over_60s, side.n),
                 ],
             });
+        }
+        if is_mixed {
+            row.push(of_seconds(cell.side_during_cold.and_then(|s| s.p95_s)));
         }
         row.push(if cell.recall.asked == 0 {
             "–".to_owned()

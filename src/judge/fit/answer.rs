@@ -125,12 +125,7 @@ pub fn words(verdict: CellVerdict) -> &'static str {
 /// What a reader should know before trusting the figures.
 pub fn warnings(run: &LoadRun, cells: &[Cell]) -> Vec<String> {
     let mut all = Vec::new();
-    let measured = |c: &&Cell| c.verdict != CellVerdict::Unknown;
-    if cells
-        .iter()
-        .filter(measured)
-        .any(|c| c.sessions > 1 && c.slowdown.n == 1)
-    {
+    if run.spec.rounds == 1 && cells.iter().any(|c| c.sessions > 1 && c.slowdown.n > 0) {
         all.push("one round: no interval, so chance is not excluded".to_owned());
     }
     if run.calibration.is_some_and(|c| !c.fixed_output) {
