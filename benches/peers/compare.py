@@ -192,14 +192,14 @@ def run(client, server, args, streams, waves):
     try:
         cpu_s = measure([str(word) for word in client.command(load, folder)], log, folder, env)
     except Failed as failure:
-        if args.keep:
-            print(f"{client.name}: its output is in {log}", file=sys.stderr)
-        raise failure
+        if log.exists():
+            print(log.read_text(errors="replace")[-2000:], file=sys.stderr)
+        raise Failed(f"failed: {failure}") from failure
     tokens = server.tokens() - before
     asked = load.requests * args.answer_tokens
     # flashrig's calibration asks for some tokens more, in every run the same.
     if not asked <= tokens <= asked + 100:
-        raise Failed(f"{tokens:.0f} tokens were sent for {asked} asked")
+        raise Failed(f"failed: {tokens:.0f} tokens were sent for {asked} asked")
     return cpu_s, tokens
 
 
@@ -218,7 +218,7 @@ def compare(clients, server, args, streams):
     own_us = None
     for client in clients:
         if client.name in failed:
-            yield f"| {streams} | {client.name} | | | | | failed: {failed[client.name]} |"
+            yield f"| {streams} | {client.name} | | | | | {failed[client.name]} |"
             continue
         (short_s, short), (long_s, long) = runs[client.name]
         per_token_us = (long_s - short_s) / (long - short) * 1e6
@@ -233,12 +233,17 @@ def compare(clients, server, args, streams):
         )
 
 
+def numbers(text):
+    """A list of numbers, as an option has it."""
+    return [int(number) for number in text.split(",")]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     root = Path(__file__).resolve().parents[2]
     parser.add_argument("--flashrig", default=root / "target/release/flashrig", help="the program, released")
     parser.add_argument("--peers", type=Path, required=True, help="folder of the peers' environments")
-    parser.add_argument("--streams", default="32,100", help="requests at once, a list (32,100)")
+    parser.add_argument("--streams", type=numbers, default="32,100", help="requests at once, a list (32,100)")
     parser.add_argument("--answer-tokens", type=int, default=128, help="tokens of each answer (128)")
     parser.add_argument("--waves", type=int, default=4, help="requests per stream in the long run (4)")
     parser.add_argument("--keep", action="store_true", help="keep the folder of what clients wrote")
@@ -253,8 +258,8 @@ def main():
     try:
         with Server(args.flashrig) as server:
             print(HEAD, flush=True)
-            for streams in args.streams.split(","):
-                for row in compare(clients, server, args, int(streams)):
+            for streams in args.streams:
+                for row in compare(clients, server, args, streams):
                     print(row, flush=True)
     finally:
         if not args.keep:
@@ -262,4 +267,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)

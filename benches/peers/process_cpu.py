@@ -12,9 +12,10 @@ import resource
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
-# Orphans that go on after the command ended are given so long.
+# What goes on after the command ended is given so long, then killed.
 GRACE_S = 10
 
 
@@ -34,9 +35,12 @@ def measure(command, log, folder, env, limit_s=300):
         finally:
             os._exit(0)
     os.close(send)
-    with os.fdopen(receive, "rb") as pipe:
-        told = pipe.read()
-    os.waitpid(parent, 0)
+    try:
+        with os.fdopen(receive, "rb") as pipe:
+            told = pipe.read()
+    finally:
+        # On Ctrl-C it ends the tree first.
+        os.waitpid(parent, 0)
     if not told:
         raise Failed("it could not be measured")
     told = json.loads(told)
@@ -48,9 +52,9 @@ def measure(command, log, folder, env, limit_s=300):
 def _under_parent(command, log, folder, env, limit_s):
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     failed = None
-    with open(log, "wb") as output:
-        try:
-            # A session of its own, so that a failed tree can be ended as one.
+    grace_s = 0
+    try:
+        with open(log, "wb") as output:
             child = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -58,41 +62,35 @@ def _under_parent(command, log, folder, env, limit_s):
                 stderr=subprocess.STDOUT,
                 cwd=folder,
                 env=env,
-                start_new_session=True,
             )
-        except OSError as error:
-            return {"failed": str(error), "cpu_s": None}
-        try:
-            code = child.wait(timeout=limit_s)
-            if code != 0:
-                failed = f"exit code {code}"
-        except subprocess.TimeoutExpired:
-            failed = f"not done after {limit_s} s"
-    if failed:
-        _kill(child.pid)
-    if not _reaped(GRACE_S):
-        _kill(child.pid)
-        if not _reaped(GRACE_S):
-            failed = failed or "a process of it does not end"
+        code = child.wait(timeout=limit_s)
+        if code == 0:
+            grace_s = GRACE_S
+        else:
+            failed = f"exit code {code}"
+    except OSError as error:
+        failed = str(error)
+    except subprocess.TimeoutExpired:
+        failed = f"not done after {limit_s} s"
+    finally:
+        # Ctrl-C comes by here too.
+        _reap(grace_s)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {"failed": failed, "cpu_s": used.ru_utime + used.ru_stime}
 
 
-def _kill(session):
-    try:
-        os.killpg(session, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-
-
-def _reaped(within_s):
-    """Whether no child is left, waiting for them so long."""
-    end = time.monotonic() + within_s
-    while time.monotonic() < end:
+def _reap(grace_s):
+    """Waits for all that is left of the tree, and ends it after the grace."""
+    end = time.monotonic() + grace_s
+    while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return True
-        if pid == 0:
-            time.sleep(0.05)
-    return False
+            return
+        if pid != 0:
+            continue
+        if time.monotonic() >= end:
+            # Their own children come next, when they are adopted.
+            for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+                os.kill(int(child), signal.SIGKILL)
+        time.sleep(0.05)
