@@ -119,8 +119,18 @@ class AiPerf(Peer):
 
 
 class GuideLlm(Peer):
-    name = "GuideLLM"
+    """With as many worker processes as it starts by itself (a stream each, at most ten), or as told."""
+
     program = "guidellm"
+
+    def __init__(self, args, workers=None):
+        super().__init__(args)
+        self.workers = workers
+        self.name = f"GuideLLM ({workers} workers)" if workers else "GuideLLM"
+
+    def env(self, folder):
+        few = {"GUIDELLM__MAX_WORKER_PROCESSES": str(self.workers)} if self.workers else {}
+        return {**super().env(folder), **few}
 
     def command(self, load, folder):
         prompts = folder / "prompts.jsonl"
@@ -245,7 +255,7 @@ def main():
     parser.add_argument("--peers", type=Path, required=True, help="folder of the peers' environments")
     parser.add_argument("--streams", type=numbers, default="32,100", help="requests at once, a list (32,100)")
     parser.add_argument("--answer-tokens", type=int, default=128, help="tokens of each answer (128)")
-    parser.add_argument("--waves", type=int, default=4, help="requests per stream in the long run (4)")
+    parser.add_argument("--waves", type=int, default=8, help="requests per stream in the long run (8)")
     parser.add_argument("--keep", action="store_true", help="keep the folder of what clients wrote")
     args = parser.parse_args()
     args.flashrig = Path(args.flashrig).resolve()
@@ -253,7 +263,8 @@ def main():
         parser.error("--waves must be at least 2: the slope needs two lengths")
     if not args.flashrig.exists():
         parser.error(f"{args.flashrig} does not exist: cargo build --release")
-    clients = [Flashrig(args), AiPerf(args), GuideLlm(args)]
+    # Ten processes that import PyTorch are so much start-up that its noise shows in the slope.
+    clients = [Flashrig(args), AiPerf(args), GuideLlm(args), GuideLlm(args, os.cpu_count())]
     args.scratch = tempfile.mkdtemp(prefix="flashrig-peers-")
     try:
         with Server(args.flashrig) as server:
