@@ -24,4 +24,5 @@ for peer in aiperf guidellm; do
     fi
 done
 
-exec python3 "$here/compare.py" --peers "$peers" "$@"
+# No bytecode is left in the source tree.
+exec python3 -B "$here/compare.py" --peers "$peers" "$@"
