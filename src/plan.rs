@@ -64,6 +64,8 @@ pub struct Plan {
     pub gate: Option<GateSpec>,
     /// The longest prompt that the gateway lets through, in tokens.
     pub max_prompt_tokens: Option<u64>,
+    /// Whether the gateway answers probes itself.
+    pub answer_probes: bool,
     /// Destinations beyond this machine that every agent may reach.
     pub allow_egress: Vec<Pattern>,
 }
@@ -101,6 +103,7 @@ impl Plan {
             thresholds,
             gate: None,
             max_prompt_tokens: None,
+            answer_probes: false,
             allow_egress: Vec::new(),
         }
     }

@@ -136,3 +136,87 @@ async fn silence_beyond_the_time_limit_is_a_stall_passed_on_as_abnormal() {
     assert_eq!(row.error.unwrap().kind.as_deref(), Some("time_limit"));
     assert!(row.clocks.end_s.0 - row.clocks.last_token_s.unwrap().0 >= 0.15);
 }
+
+/// Case D1: the server logs a 200 for each, and the client asks ten times.
+#[tokio::test]
+async fn the_same_body_again_after_a_200_that_lacks_a_field_is_a_retry_and_the_field_is_named() {
+    let rig = Rig::new().await;
+    for _ in 0..3 {
+        let mut client = rig.post(MESSAGES, MESSAGES_BODY).await;
+        let (mut server, _) = rig.server.request().await;
+        server.start_stream().await;
+        let start = r#"{"type":"message_start","message":{"id":"m1"}}"#;
+        server.send_chunk(event("message_start", start)).await;
+        let stop = event("message_stop", r#"{"type":"message_stop"}"#);
+        server.send_chunk(stop).await;
+        server.end_stream().await;
+        assert_eq!(client.response().await.status, 200);
+        rig.until(|activity| activity.in_flight == 0).await;
+    }
+    let rows = rig.rows(3).await;
+    let told: Vec<_> = rows.iter().map(|r| (r.status, r.repeats)).collect();
+    let (ok, first) = (Some(200), Some(1));
+    assert_eq!(told, [(ok, None), (ok, first), (ok, first)]);
+    for row in rows {
+        assert_eq!(row.missing_fields, ["message_start.message.usage"]);
+    }
+}
+
+/// Case D2, its five end states side by side: one begins like the other.
+#[tokio::test]
+async fn a_stream_that_began_ends_in_one_of_five_states_and_only_one_of_them_is_complete() {
+    for end in [
+        End::Complete,
+        End::Truncated,
+        End::Stalled,
+        End::ErrorInStream,
+        End::ClientAborted,
+    ] {
+        // No other end comes from a timer.
+        let limit = (end == End::Stalled).then(|| Duration::from_millis(150));
+        let limits = Limits {
+            time_limit: limit,
+            ..Limits::default()
+        };
+        let rig = Rig::with(Setup {
+            limits,
+            ..Setup::default()
+        })
+        .await;
+        let mut client = rig.post(CHAT, CHAT_BODY).await;
+        let (mut server, _) = rig.server.request().await;
+        server.start_stream().await;
+        server.send_chunk(delta(r#"{"content":"hi"}"#)).await;
+        let head = client.head().await.unwrap();
+        client.chunks_until("hi").await;
+        // Whether the client's stream ends in good order.
+        let whole = match end {
+            End::Complete => {
+                server.send_chunk(STOP).await;
+                server.end_stream().await;
+                client.body(&head).await.1
+            }
+            End::ErrorInStream => {
+                let fault = "data: {\"error\":{\"message\":\"decode failed\"}}\n\n";
+                server.send_chunk(fault).await;
+                server.end_stream().await;
+                client.body(&head).await.1
+            }
+            End::Truncated => {
+                drop(server);
+                client.body(&head).await.1
+            }
+            End::Stalled => client.body(&head).await.1,
+            _ => {
+                drop(client);
+                server.closed().await;
+                false
+            }
+        };
+        let in_order = matches!(end, End::Complete | End::ErrorInStream);
+        assert_eq!(whole, in_order, "{end:?}");
+        let row = rig.row().await;
+        assert_eq!((row.end, row.status), (end, Some(200)));
+        assert_eq!(row.content_events, 1);
+    }
+}

@@ -109,7 +109,7 @@ fn a_changed_profile_is_served_and_both_logs_tell_what_was_done() {
     let truth = TruthRead::load(&truth).unwrap();
     assert_eq!(
         (truth.profile.as_str(), truth.speed),
-        ("flash-next", 2000.0)
+        ("flash-next with cache_ram=4GB, context=1000", 2000.0)
     );
     assert_eq!((truth.requests.len(), truth.refused.len()), (1, 1));
     let log = fs::read_to_string(&log).unwrap();

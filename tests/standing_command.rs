@@ -60,6 +60,8 @@ fn mistakes_are_told_before_anything_is_served() {
         (&["--client", "anna"], 2, "not NAME=TOKEN"),
         (&["--order", "side-first"], 2, "--max-in-flight"),
         (&["--max-in-flight", "0"], 2, "--max-in-flight"),
+        (&["--answer-probes"], 2, "--model"),
+        (&["--model", "m"], 2, "--answer-probes"),
         (&["--listen", &taken], 3, "choose another address"),
         (&["--listen", ANYWHERE, "--log", "/nowhere/log"], 3, "--log"),
         (
@@ -144,6 +146,58 @@ fn every_request_is_shown_logged_and_counted_under_its_client() {
 }
 
 #[test]
+fn json_is_one_line_that_says_where_and_what() {
+    let (sim, line) =
+        Serving::start_told(["sim", "--json", "--listen", ANYWHERE, "--speed", "1000"]);
+    let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(told["sim"], sim.url());
+    assert_eq!(
+        (&told["model"], &told["speed"]),
+        (&"flashrig-sim".into(), &1000.0.into())
+    );
+    let (gateway, line) = Serving::start_told([
+        "gateway",
+        "--json",
+        "--upstream",
+        &sim.url(),
+        "--listen",
+        ANYWHERE,
+    ]);
+    let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(told["gateway"], gateway.url());
+    assert_eq!(told["metrics"], format!("{}/metrics", gateway.url()));
+    assert_eq!(told["upstream"], sim.url());
+    assert_eq!(
+        (&told["answer_probes"], &told["model"]),
+        (&false.into(), &serde_json::Value::Null)
+    );
+}
+
+#[test]
+fn probes_are_answered_by_the_gateway_when_it_is_told_the_model() {
+    // Nobody is there to ask.
+    let gateway = Serving::start([
+        "gateway",
+        "--upstream",
+        "http://127.0.0.1:9",
+        "--listen",
+        ANYWHERE,
+        "--answer-probes",
+        "--model",
+        "qwen",
+    ]);
+    let (status, list) = fetch(&gateway.addr, "GET", "/client/anna/v1/models", "");
+    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+    assert_eq!((status, &list["data"][0]["id"]), (200, &"qwen".into()));
+    let count = "/v1/messages/count_tokens";
+    assert_eq!(
+        fetch(&gateway.addr, "POST", count, "12345").1,
+        r#"{"input_tokens":2}"#
+    );
+    assert_eq!(fetch(&gateway.addr, "POST", "/v1/messages", BODY).0, 502);
+}
+
+#[test]
 fn quiet_shows_nothing_but_the_address() {
     let sim = sim();
     let gateway = Serving::start([
@@ -178,7 +232,7 @@ fn streaming(drain: &str) -> (Serving, TcpStream, BufReader<TcpStream>) {
     let length = BODY.len();
     write!(
         client,
-        "POST /v1/chat/completions HTTP/1.1\r\nHost: g\r\nContent-Length: {length}\r\n\r\n{BODY}"
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n{BODY}"
     )
     .unwrap();
     let (mut upstream, _) = server.accept().unwrap();

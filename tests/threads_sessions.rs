@@ -75,6 +75,7 @@ impl Traffic {
             repeats: None,
             repeats_open: false,
             body_changed: false,
+            answered_by_gateway: None,
             gate: None,
             thread: None,
             prefix: None,

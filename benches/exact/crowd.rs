@@ -37,7 +37,7 @@ struct Shown {
     latency: Values,
 }
 
-pub fn measure(threads: &str) {
+pub fn measure() {
     println!("\n## 1,000 streams at 20 events a second, {WINDOW:?} each way\n");
     println!(
         "| way | streams lost | events/s | memory per stream | ≤ 64 KB | CPU per event | of nginx's | ≤ 2 | event latency median | p99 |"
@@ -47,7 +47,7 @@ pub fn measure(threads: &str) {
     let direct = crowd(server.addr, None);
     let through_nginx =
         Process::nginx(server.addr, true).map(|nginx| crowd(nginx.addr, Some(&nginx)));
-    let gateway = start_gateway(&server, threads);
+    let gateway = start_gateway(&server);
     let through_gateway = crowd(gateway.addr, Some(&gateway));
     let nginx_cpu = through_nginx.as_ref().map(|shown| shown.cpu_us_per_event);
     row("direct", Some(&direct), None);

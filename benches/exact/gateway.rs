@@ -1,19 +1,18 @@
 //! The gateway as a process of its own, so that its memory and its CPU can be told apart. It listens
-//! as `pair` has it listen, unless told how many threads to use; when its standard input closes, it prints its rows and ends.
+//! as `pair` has it listen; when its standard input closes, it prints its rows and ends.
 
 use std::io::{Read, Write};
 
 use flashrig::clock::Origin;
-use flashrig::gateway::{KeyStyle, Limits, ListenConfig, Secret, Session, Upstream};
+use flashrig::gateway::{EventLoop, KeyStyle, Limits, ListenConfig, Secret, Session, Upstream};
 
 use super::client::TOKEN;
 
-pub fn run(upstream: &str, threads: Option<usize>) {
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    if let Some(threads) = threads {
-        runtime.worker_threads(threads);
-    }
-    let runtime = runtime.enable_all().build().unwrap();
+pub fn run(upstream: &str) {
+    let event_loop = EventLoop::start().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     let origin = Origin::now();
     let config = ListenConfig {
         label: "bench".to_owned(),
@@ -21,10 +20,13 @@ pub fn run(upstream: &str, threads: Option<usize>) {
         upstream: Upstream::new(&format!("http://{upstream}"), None, KeyStyle::ByDialect).unwrap(),
         limits: Limits::default(),
         gate: None,
+        answer_probes: None,
         nonce: None,
         origin: origin.clone(),
     };
-    let session = runtime.block_on(Session::open(config, |_| {})).unwrap();
+    let session = runtime
+        .block_on(event_loop.run(Session::open(config, |_| {})))
+        .unwrap();
     println!("{} {}", session.addr(), origin.stamp.0);
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
     let rows = runtime.block_on(session.close());

@@ -41,10 +41,10 @@ struct Turn {
     event: Values,
 }
 
-pub fn measure(threads: &str) {
+pub fn measure() {
     let server = start_server();
-    let gateway = start_gateway(&server, threads);
-    // The gateway dials the server for each request; nginx is measured both ways.
+    let gateway = start_gateway(&server);
+    // The gateway keeps a connection for a second; nginx is measured keeping and not keeping them.
     let nginx = Process::nginx(server.addr, true);
     let dialling = Process::nginx(server.addr, false);
     let ways: [Option<SocketAddr>; 4] = [

@@ -3,8 +3,7 @@
 //!
 //! Server, nginx and gateway are processes of their own; the clients run here, on one thread. Every
 //! event carries the server's stamp of when it was sent. Nothing is asserted: a busy machine misses
-//! targets without being wrong. `-- latency` or `-- crowd` runs one part only;
-//! `--threads N` gives the gateway's runtime N threads instead of one for each core.
+//! targets without being wrong. `-- latency` or `-- crowd` runs one part only.
 
 #![expect(
     clippy::unwrap_used,
@@ -35,22 +34,16 @@ fn main() {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
         ["role-server"] => return server::run(),
-        ["role-gateway", upstream, threads] => return gateway::run(upstream, threads.parse().ok()),
+        ["role-gateway", upstream] => return gateway::run(upstream),
         _ => {}
     }
-    let threads = args
-        .iter()
-        .position(|arg| *arg == "--threads")
-        .and_then(|at| args.get(at + 1))
-        .map_or("default", |threads| threads);
     figures::print_machine();
-    println!("gateway's threads: {threads}");
     let all = !args.contains(&"latency") && !args.contains(&"crowd");
     if all || args.contains(&"latency") {
-        latency::measure(threads);
+        latency::measure();
     }
     if all || args.contains(&"crowd") {
-        crowd::measure(threads);
+        crowd::measure();
     }
     figures::print_load("at the end");
 }
@@ -72,6 +65,6 @@ fn start_server() -> Process {
     Process::role(&["role-server"])
 }
 
-fn start_gateway(server: &Process, threads: &str) -> Process {
-    Process::role(&["role-gateway", &server.addr.to_string(), threads])
+fn start_gateway(server: &Process) -> Process {
+    Process::role(&["role-gateway", &server.addr.to_string()])
 }

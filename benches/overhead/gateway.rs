@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use flashrig::clock::Origin;
-use flashrig::gateway::{KeyStyle, Limits, ListenConfig, Secret, Session, Upstream};
+use flashrig::gateway::{EventLoop, KeyStyle, Limits, ListenConfig, Secret, Session, Upstream};
 use flashrig::records::End;
 
 use super::table::{Row, Unit, quantile};
@@ -32,24 +32,26 @@ pub fn measure() -> Vec<Row> {
             thread::spawn(move || serve(stream));
         }
     });
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    let event_loop = EventLoop::start().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
     let session = runtime
-        .block_on(Session::open(
+        .block_on(event_loop.run(Session::open(
             ListenConfig {
                 label: "bench".to_owned(),
                 token: Secret::new(TOKEN),
-                upstream: Upstream::new(&format!("http://{server}"), None, KeyStyle::ByDialect)
-                    .unwrap(),
+                upstream:
+                    Upstream::new(&format!("http://{server}"), None, KeyStyle::ByDialect).unwrap(),
                 limits: Limits::default(),
                 gate: None,
+                answer_probes: None,
                 nonce: Some("session 0123456789abcdef".to_owned()),
                 origin: Origin::now(),
             },
             |_| {},
-        ))
+        )))
         .unwrap();
     let mut rows = Vec::new();
     for (name, bytes) in BODIES {

@@ -141,6 +141,10 @@ pub struct PairArgs {
     /// estimated from the request's bytes
     #[arg(long, value_name = "TOKENS", value_parser = crate::config::parse_count, help_heading = "Gate")]
     pub max_prompt: Option<u64>,
+    /// Answer probes (is somebody there, the model list, token counts) in the server's place, in
+    /// every arm, for servers that do not know them; token counts are estimated
+    #[arg(long)]
+    pub answer_probes: bool,
     /// Let agents leave out what changes at the start of their prompts, by a setting of their own
     /// that their profile names (stable_prefix); without it agents run as they come
     #[arg(long)]
@@ -297,6 +301,18 @@ pub struct GatewayArgs {
     /// request's bytes
     #[arg(long, value_name = "TOKENS", value_parser = crate::config::parse_count, help_heading = "Gate")]
     pub max_prompt: Option<u64>,
+    /// Answer probes (is somebody there, the model list, token counts) in the server's place, for
+    /// servers that do not know them; token counts are estimated
+    #[arg(long, requires = "model", help_heading = "Probes")]
+    pub answer_probes: bool,
+    /// The served model, for the model list that is answered
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "answer_probes",
+        help_heading = "Probes"
+    )]
+    pub model: Option<String>,
     /// How long requests in flight have to end after the first Ctrl-C
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = crate::config::parse_duration)]
     pub drain: std::time::Duration,
@@ -335,6 +351,18 @@ pub enum AgentsCommand {
 pub struct ReportArgs {
     /// The folder of the run
     pub run: PathBuf,
+    /// As text, or as the picture of a run of fit
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    pub format: ReportFormat,
+}
+
+/// How a report is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// For the terminal
+    Text,
+    /// A picture: more sessions, slower turns
+    Svg,
 }
 
 /// `flashrig bodies`.

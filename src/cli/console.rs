@@ -75,6 +75,12 @@ impl Console {
         Ok(())
     }
 
+    /// A result as JSON on one line, for who reads lines while the command goes on.
+    pub fn json_line<T: serde::Serialize>(self, value: &T) -> Result<(), serde_json::Error> {
+        self.result(&serde_json::to_string(value)?);
+        Ok(())
+    }
+
     /// A remark.
     pub fn note(self, text: &str) {
         if !self.quiet {

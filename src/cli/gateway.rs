@@ -17,7 +17,7 @@ use super::exit::{Exit, Failure, OrFail, usage};
 use super::signals;
 use crate::clock::Origin;
 use crate::gateway::{
-    ClientName, Gate, KeyStyle, LagMeter, Limits, Secret, Standing, StandingConfig, Upstream,
+    ClientName, EventLoop, Gate, KeyStyle, Limits, Secret, Standing, StandingConfig, Upstream,
 };
 use crate::run::Stop;
 use crate::standing::{Board, Heard, Log, METRICS_PATH, finished_line, table};
@@ -48,9 +48,12 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
             let order = args.order.map(GateOrderArg::order).unwrap_or_default();
             Gate::new(limit, order)
         }),
+        answer_probes: args.model.clone().filter(|_| args.answer_probes),
         origin,
     };
-    let mut standing = Standing::open(config, board.clone())
+    let event_loop = EventLoop::start().or_rig()?;
+    let mut standing = event_loop
+        .run(Standing::open(config, board.clone()))
         .await
         .with_context(|| {
             format!(
@@ -61,18 +64,15 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
         .or_rig()?;
     // Weak, so that the board, and with it the log, is closed when this function ends.
     let lagging = Arc::downgrade(&board);
-    let _lag = LagMeter::start(move |seconds| {
-        if let Some(board) = lagging.upgrade() {
-            board.lag(seconds);
-        }
-    })
-    .or_rig()?;
+    let _lag = event_loop
+        .lag(move |seconds| {
+            if let Some(board) = lagging.upgrade() {
+                board.lag(seconds);
+            }
+        })
+        .or_rig()?;
     let address = standing.addr();
-    console.result(&format!(
-        "gateway on http://{address}, to {}; metrics on http://{address}{METRICS_PATH}; Ctrl-C drains \
-         and ends it",
-        args.upstream
-    ));
+    tell_address(&args, address, console)?;
 
     let (stopper, mut stop) = Stop::new();
     let (say, said) = mpsc::unbounded_channel();
@@ -100,6 +100,27 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
     drop(say);
     let _ = showing.await;
     Ok(Exit::Yes)
+}
+
+/// Says where it listens: the one line on standard output.
+fn tell_address(args: &GatewayArgs, address: SocketAddr, console: Console) -> Result<(), Failure> {
+    if console.json() {
+        return console
+            .json_line(&serde_json::json!({
+                "gateway": format!("http://{address}"),
+                "metrics": format!("http://{address}{METRICS_PATH}"),
+                "upstream": args.upstream,
+                "answer_probes": args.answer_probes,
+                "model": args.model,
+            }))
+            .or_rig();
+    }
+    console.result(&format!(
+        "gateway on http://{address}, to {}; metrics on http://{address}{METRICS_PATH}; Ctrl-C drains \
+         and ends it",
+        args.upstream
+    ));
+    Ok(())
 }
 
 /// Reads `NAME=TOKEN`. What is not one is not repeated: it may hold a token.

@@ -3,9 +3,9 @@
 use clap::CommandFactory as _;
 use schemars::schema_for;
 
-use super::args::{Cli, ReportArgs, SchemaOf};
+use super::args::{Cli, ReportArgs, ReportFormat, SchemaOf};
 use super::console::Console;
-use super::exit::{Exit, Failure, OrFail};
+use super::exit::{Exit, Failure, OrFail, usage};
 use crate::agent::raw::RawProfile as AgentProfile;
 use crate::judge;
 use crate::records::{LoadRun, RequestLine};
@@ -53,16 +53,33 @@ pub fn man(console: Console) -> Result<Exit, Failure> {
 /// `flashrig report`.
 pub fn report(args: &ReportArgs, console: Console) -> Result<Exit, Failure> {
     let run = read_run(&args.run).or_usage()?;
-    if console.json() {
-        console.json_result(&run).or_rig()?;
-    } else {
-        console.result(&format!(
+    match (args.format, console.json()) {
+        (ReportFormat::Svg, true) => {
+            return Err(usage("--format svg and --json are two things; give one"));
+        }
+        (ReportFormat::Svg, false) => console.result(&picture(&run)?),
+        (ReportFormat::Text, true) => console.json_result(&run).or_rig()?,
+        (ReportFormat::Text, false) => console.result(&format!(
             "{}Results: {}",
             rendered(&run),
             args.run.display()
-        ));
+        )),
     }
     Ok(Exit::Yes)
+}
+
+fn picture(run: &Stored) -> Result<String, Failure> {
+    let pictures = match run {
+        Stored::Pair(_) => Vec::new(),
+        Stored::Load(run) => report::pictures(&judged(run)),
+    };
+    let first = pictures.into_iter().next();
+    first.map(|(_, picture)| picture).ok_or_else(|| {
+        usage(
+            "this run has no picture: only runs of fit have one, once two numbers of sessions are \
+             compared",
+        )
+    })
 }
 
 fn rendered(run: &Stored) -> String {

@@ -49,11 +49,16 @@ pub async fn sim(args: SimArgs, console: Console) -> Result<Exit, Failure> {
         faults: Faults::default(),
     })
     .or_rig()?;
-    console.result(&format!(
-        "simulated server on {} (model {model}, speed {}); Ctrl-C ends it",
-        handle.base_url(),
-        args.speed
-    ));
+    let url = handle.base_url();
+    if console.json() {
+        let told = serde_json::json!({"sim": url, "model": model, "speed": args.speed});
+        console.json_line(&told).or_rig()?;
+    } else {
+        console.result(&format!(
+            "simulated server on {url} (model {model}, speed {}); Ctrl-C ends it",
+            args.speed
+        ));
+    }
     stop.wait().await;
     watching.abort();
     handle.stop();

@@ -111,6 +111,20 @@ pub(super) struct Through {
     waiting: bool,
     /// Takes the server's key out, when there is one.
     mask: Option<Mask>,
+    first: FirstPiece,
+}
+
+/// The first piece of an answer goes on before it is read: there is most to read in it, and it is
+/// what a client waits for.
+enum FirstPiece {
+    /// It has not come.
+    Awaited,
+    /// It was handed on at this poll, and is read once the connection has had time to write it.
+    HandedOn(Bytes, Stamp),
+    /// The connection has had that time.
+    Unread(Bytes, Stamp),
+    /// It is read; all others are read as they come.
+    Read,
 }
 
 impl Through {
@@ -134,6 +148,7 @@ impl Through {
             silence: None,
             waiting: false,
             mask: None,
+            first: FirstPiece::Awaited,
         }
     }
 
@@ -150,6 +165,10 @@ impl Through {
         let Some(in_flight) = &mut self.in_flight else {
             return self.poll_failure(cx);
         };
+        if self.first.is_to_be_written(cx) {
+            return Poll::Pending;
+        }
+        self.first.read(in_flight);
         let mut polled = Pin::new(&mut self.inner).poll_frame(cx);
         if polled.is_pending() {
             in_flight.lease.drive(cx);
@@ -163,8 +182,12 @@ impl Through {
                     Some(mask) => masked(frame, mask, self.inner.is_end_stream()),
                     None => frame,
                 };
-                if let Some(data) = frame.data_ref() {
-                    in_flight.pass(data, at);
+                match (frame.data_ref(), &self.first) {
+                    (Some(data), FirstPiece::Awaited) => {
+                        self.first = FirstPiece::HandedOn(data.clone(), at);
+                    }
+                    (Some(data), _) => in_flight.pass(data, at),
+                    (None, _) => {}
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
@@ -250,6 +273,9 @@ impl Through {
     }
 
     fn end(&mut self, close: Close, at: Stamp, fault: Option<crate::records::AttemptError>) {
+        if let Some(in_flight) = &mut self.in_flight {
+            self.first.read(in_flight);
+        }
         let Some(InFlight {
             mut recording,
             mut watch,
@@ -271,9 +297,39 @@ impl Through {
             cap.learn(recording.attempt.request_bytes, tokens);
         }
         recording.finish(end, at);
-        // The connection closes here, and only then is the next request let in.
-        drop(lease);
+        // The connection is free or closed here, and only then is the next request let in.
+        match close {
+            Close::Clean => self.link.keep(lease),
+            Close::Broken | Close::Silent | Close::ClientLeft => drop(lease),
+        }
         drop(permit);
+    }
+}
+
+impl FirstPiece {
+    /// Whether the connection should write the piece before anything else is done. It is asked
+    /// again at once.
+    fn is_to_be_written(&mut self, cx: &Context<'_>) -> bool {
+        match std::mem::replace(self, Self::Read) {
+            Self::HandedOn(data, at) => {
+                *self = Self::Unread(data, at);
+                cx.waker().wake_by_ref();
+                true
+            }
+            other => {
+                *self = other;
+                false
+            }
+        }
+    }
+
+    /// Reads the piece, if that is still to be done.
+    fn read(&mut self, in_flight: &mut InFlight) {
+        match std::mem::replace(self, Self::Read) {
+            Self::HandedOn(data, at) | Self::Unread(data, at) => in_flight.pass(&data, at),
+            Self::Awaited => *self = Self::Awaited,
+            Self::Read => {}
+        }
     }
 }
 

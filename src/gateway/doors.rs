@@ -4,6 +4,7 @@
 //! told by its token, or by a path prefix where no tokens are set.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hyper::http::Uri;
@@ -14,6 +15,7 @@ use super::events::{Activity, Observer};
 use super::gate::{Gate, GateClient};
 use super::headers::{self, Credentials};
 use super::ledger::{Keep, Ledger};
+use super::stranger;
 use super::upstream::Secret;
 use crate::clock::Origin;
 
@@ -26,7 +28,7 @@ const LONGEST_NAME: usize = 40;
 
 /// The client of requests that name none, where no tokens are set.
 pub const DEFAULT: &str = "default";
-/// The client of requests that show no valid token or cannot be read. Not a valid name.
+/// The client of requests that show no valid token, that a web page made, or that cannot be read. Not a valid name.
 pub const UNKNOWN: &str = "(unknown)";
 /// The client of requests with a new name when there are too many. Not a valid name.
 pub const OTHERS: &str = "(others)";
@@ -94,6 +96,16 @@ pub(super) enum Admission {
     By(Credentials),
     /// Its path names a client that it is not, or none that there can be.
     WrongName(String),
+    /// A web page made it, or it is for another host, and there are no tokens.
+    Stranger(String),
+}
+
+/// Whether one of the listener's own pages may be read.
+pub(super) enum Access {
+    Granted,
+    TokenNeeded,
+    /// As in [`Admission::Stranger`].
+    Stranger(String),
 }
 
 /// The doors of a listener.
@@ -133,14 +145,19 @@ impl Doors {
         }
     }
 
-    /// The listener's own page at `path`, and whether `headers` let it be read.
-    pub(super) fn page(&self, path: &str, headers: &HeaderMap) -> Option<(Page, bool)> {
+    /// The listener's own page at `uri`, and whether `headers` let it be read.
+    pub(super) fn page(&self, uri: &Uri, headers: &HeaderMap) -> Option<(Page, Access)> {
         let Self::Many(clients) = self else {
             return None;
         };
-        let page = clients.clientele.page(path)?;
-        let may = !page.private || clients.tokens.is_empty() || clients.by_token(headers).is_ok();
-        Some((page, may))
+        let page = clients.clientele.page(uri.path())?;
+        let access = match clients.stranger(uri, headers) {
+            Some(words) => Access::Stranger(words),
+            None if !page.private || clients.tokens.is_empty() => Access::Granted,
+            None if clients.by_token(headers).is_ok() => Access::Granted,
+            None => Access::TokenNeeded,
+        };
+        Some((page, access))
     }
 
     /// Attempts that end from now on were cut off by the listener's closing.
@@ -160,6 +177,7 @@ pub(super) struct Clients {
     tokens: Vec<(ClientName, Secret)>,
     clientele: Arc<dyn Clientele>,
     gate: Option<Arc<Gate>>,
+    listen: IpAddr,
     origin: Origin,
     known: Mutex<BTreeMap<String, Client>>,
 }
@@ -172,17 +190,20 @@ struct Client {
 }
 
 impl Clients {
-    /// With no `tokens` everybody may come in, under any name.
+    /// With no `tokens` everybody may come in, under any name, but web pages. `listen` is the
+    /// address that is listened on.
     pub(super) fn new(
         tokens: Vec<(ClientName, Secret)>,
         clientele: Arc<dyn Clientele>,
         gate: Option<Arc<Gate>>,
+        listen: IpAddr,
         origin: Origin,
     ) -> Self {
         let clients = Self {
             tokens,
             clientele,
             gate,
+            listen,
             origin,
             known: Mutex::default(),
         };
@@ -223,7 +244,14 @@ impl Clients {
         found
     }
 
+    /// Why a request is a stranger's, where there are no tokens to tell.
+    fn stranger(&self, uri: &Uri, headers: &HeaderMap) -> Option<String> {
+        let words = || stranger::words(uri, headers, self.listen);
+        self.tokens.is_empty().then(words).flatten()
+    }
+
     fn enter(&self, uri: &mut Uri, headers: &HeaderMap) -> Entry {
+        let stranger = self.stranger(uri, headers);
         let prefix = take_prefix(uri);
         let entry = |name: &str, admission| {
             let Client { ledger, gate } = self.client(name);
@@ -233,6 +261,9 @@ impl Clients {
                 admission,
             }
         };
+        if let Some(words) = stranger {
+            return entry(UNKNOWN, Admission::Stranger(words));
+        }
         let refused = |words: String| entry(UNKNOWN, Admission::WrongName(words));
         let prefix = match prefix {
             Some(Err(bad)) => return refused(bad.to_string()),

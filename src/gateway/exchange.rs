@@ -1,25 +1,25 @@
 //! One request: read its head and body, check it, forward it, hand the response over.
 
-use std::error::Error as _;
-use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use hyper::Method;
 use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING};
 use hyper::http::{Request, Response, Version};
 
 use super::body::{GatewayBody, InFlight, Through};
+use super::document::Document;
 use super::doors::{Admission, Doors, Entry};
 use super::gate::{GateClient, Permit};
 use super::headers::{self, Credentials};
+use super::intake::{discard, read_body};
 use super::ledger::Recording;
-use super::link::{Lease, Link, LinkError, describe};
+use super::link::{Lease, Link, LinkError, Sending};
+use super::probe;
 use super::prompt::PromptCap;
 use super::reply::{self, Reason, reply};
-use super::request::{BodyHash, RequestFacts};
 use super::session::Limits;
 use super::stamped::SocketWatch;
 use super::{nonce, route};
@@ -34,17 +34,31 @@ pub(super) struct Shared {
     pub(super) limits: Limits,
     pub(super) nonce: Option<String>,
     pub(super) prompt_cap: Option<Arc<PromptCap>>,
+    /// The served model, when probes are answered here.
+    pub(super) answer_probes: Option<String>,
 }
 
-/// An attempt that the gateway answers itself.
-struct Refusal {
-    reason: Reason,
-    message: String,
-    end: End,
+/// What the client gets when it is not the server's answer.
+enum Own {
+    Refused(Refusal),
+    Probed(probe::Answer),
+}
+
+impl<R: Into<Refusal>> From<R> for Own {
+    fn from(refusal: R) -> Self {
+        Self::Refused(refusal.into())
+    }
+}
+
+/// An attempt that the gateway turns away, or that brought no answer.
+pub(super) struct Refusal {
+    pub(super) reason: Reason,
+    pub(super) message: String,
+    pub(super) end: End,
 }
 
 impl Refusal {
-    fn rejected(reason: Reason, message: impl Into<String>) -> Self {
+    pub(super) fn rejected(reason: Reason, message: impl Into<String>) -> Self {
         Self {
             reason,
             message: message.into(),
@@ -78,8 +92,8 @@ pub(super) async fn serve(
     client: SocketWatch,
 ) -> Response<GatewayBody> {
     let head = client.last_read();
-    if let Some((page, may_read)) = shared.doors.page(request.uri().path(), request.headers()) {
-        return reply::page(request.method(), page, may_read);
+    if let Some((page, access)) = shared.doors.page(request.uri(), request.headers()) {
+        return reply::page(request.method(), page, access);
     }
     let (headers, mut uri) = (request.headers(), request.uri().clone());
     let entry = shared.doors.enter(&mut uri, headers);
@@ -91,23 +105,38 @@ pub(super) async fn serve(
         Ok((response, lease, permit)) => {
             hand_over(&shared, response, lease, permit, client, recording)
         }
-        Err(refusal) => {
-            let (response, length) = reply(dialect, refusal.reason, &refusal.message);
-            let attempt = &mut recording.attempt;
-            attempt.error = Some(refusal.reason.error(&refusal.message));
-            // Who has left gets no answer.
-            if refusal.end != End::ClientAborted {
-                attempt.status = Some(response.status().as_u16());
-                attempt.response_bytes = if attempt.method == Method::HEAD.as_str() {
-                    0
-                } else {
-                    length
-                };
-            }
-            recording.finish(refusal.end, Stamp::now());
-            response
+        Err(Own::Refused(refusal)) => {
+            recording.attempt.error = Some(refusal.reason.error(&refusal.message));
+            let own = reply(dialect, refusal.reason, &refusal.message);
+            answer_here(own, refusal.end, recording)
+        }
+        Err(Own::Probed(answer)) => {
+            let end = match answer.error {
+                None => End::Complete,
+                Some(_) => End::Refused,
+            };
+            recording.attempt.answered_by_gateway = Some(answer.what);
+            recording.attempt.error = answer.error;
+            answer_here(reply::json(answer.status, &answer.body), end, recording)
         }
     }
+}
+
+/// Gives the client an answer of the gateway's own, of so many bytes, and closes the row.
+fn answer_here(
+    (response, length): (Response<GatewayBody>, u64),
+    end: End,
+    mut recording: Recording,
+) -> Response<GatewayBody> {
+    let attempt = &mut recording.attempt;
+    // Who has left gets no answer.
+    if end != End::ClientAborted {
+        attempt.status = Some(response.status().as_u16());
+        let head_only = attempt.method == Method::HEAD.as_str();
+        attempt.response_bytes = if head_only { 0 } else { length };
+    }
+    recording.finish(end, Stamp::now());
+    response
 }
 
 async fn forward(
@@ -117,14 +146,14 @@ async fn forward(
     entry: Entry,
     head: Stamp,
     recording: &mut Recording,
-) -> Result<(Response<Incoming>, Lease, Option<Permit>), Refusal> {
+) -> Result<(Response<Incoming>, Lease, Option<Permit>), Own> {
     let (mut parts, mut body) = request.into_parts();
     let dialect = recording.attempt.dialect;
     let credentials = match check_head(&parts.method, entry.admission) {
         Ok(credentials) => credentials,
         Err(refusal) => {
             discard(&mut body, shared.limits.body_bytes, recording).await;
-            return Err(refusal);
+            return Err(refusal.into());
         }
     };
     if credentials == Credentials::Valid {
@@ -132,11 +161,14 @@ async fn forward(
     }
 
     let announced = parts.headers.contains_key(CONTENT_LENGTH);
-    let (body, hash) = read_body(&mut body, shared.limits.body_bytes, recording).await?;
+    let received = read_body(&mut body, shared.limits.body_bytes, recording).await?;
+    let received = Document::new(received);
     let body_at = client.last_read();
-    recording.body_read(body_at, hash, RequestFacts::read(dialect, &body));
-    check_prompt(shared, &recording.attempt)?;
-    let received = Bytes::from(body);
+    recording.body_read(body_at);
+    if let Some(own) = answer_for(shared, &recording.attempt) {
+        recording.learn(&received);
+        return Err(own);
+    }
     let body = match shared
         .nonce
         .as_deref()
@@ -146,7 +178,7 @@ async fn forward(
             recording.attempt.body_changed = true;
             Bytes::from(changed)
         }
-        None => received.clone(),
+        None => received.text().clone(),
     };
     let upstream = &shared.link.upstream;
     parts.uri = upstream
@@ -169,17 +201,32 @@ async fn forward(
     );
     let request = Request::from_parts(parts, Full::new(body));
 
-    let permit = pass_gate(entry.gate.as_ref(), body_at, recording).await;
-    recording.started(Stamp::now(), received);
+    let gate = entry.gate.as_ref().filter(|_| dialect.generates());
+    if gate.is_some() {
+        // The gate goes by the role, and a request may be sent again while it waits.
+        recording.learn(&received);
+    }
+    let permit = pass_gate(gate, body_at, recording).await;
+    let begun = Stamp::now();
+    let note = |recording: &mut Recording| {
+        recording.learn(&received);
+        recording.started(begun, received.text());
+    };
     let answer = shared
         .link
-        .send(request, shared.limits.time_limit, |clocks| {
-            let connected = recording.at(clocks.connected);
-            let sent = recording.at(clocks.sent);
-            recording.attempt.clocks.connected_s = Some(connected);
-            recording.attempt.clocks.sent_s = Some(sent);
-        });
-    let (response, lease) = answer.await?;
+        .send(request, shared.limits.time_limit, |step| match step {
+            Sending::Sent(clocks) => {
+                let connected = recording.at(clocks.connected);
+                let sent = recording.at(clocks.sent);
+                recording.attempt.clocks.connected_s = Some(connected);
+                recording.attempt.clocks.sent_s = Some(sent);
+            }
+            // What is learnt from the body is learnt while the server has it.
+            Sending::Waiting => note(recording),
+        })
+        .await;
+    note(recording);
+    let (response, lease) = answer?;
     if response.status().is_informational() {
         let message = format!(
             "the server answered {} to a request that asked for no such thing",
@@ -188,6 +235,15 @@ async fn forward(
         return Err(LinkError::NoAnswer(message).into());
     }
     Ok((response, lease, permit))
+}
+
+/// What is answered here and now to a request that was read whole.
+fn answer_for(shared: &Shared, attempt: &Attempt) -> Option<Own> {
+    if let Err(refusal) = check_prompt(shared, attempt) {
+        return Some(refusal.into());
+    }
+    let (model, lengths) = (shared.answer_probes.as_ref()?, shared.prompt_cap.as_ref()?);
+    probe::answer(attempt, model, lengths).map(Own::Probed)
 }
 
 /// Whether the prompt is short enough, by its estimated length.
@@ -216,7 +272,6 @@ async fn pass_gate(
     body_at: Stamp,
     recording: &mut Recording,
 ) -> Option<Permit> {
-    let gate = gate.filter(|_| recording.attempt.dialect.generates());
     let Some(gate) = gate else {
         recording.attempt.clocks.permit_s = Some(recording.at(body_at));
         return None;
@@ -250,6 +305,9 @@ fn check_head(method: &Method, admission: Admission) -> Result<Credentials, Refu
         Admission::WrongName(words) => {
             return Err(Refusal::rejected(Reason::Unauthorized, words));
         }
+        Admission::Stranger(words) => {
+            return Err(Refusal::rejected(Reason::Forbidden, words));
+        }
     };
     match credentials {
         Credentials::Valid => Ok(Credentials::Valid),
@@ -264,74 +322,6 @@ fn check_head(method: &Method, admission: Admission) -> Result<Credentials, Refu
             Reason::Unauthorized,
             "wrong token; send this gateway's token as `authorization: Bearer` or `x-api-key`",
         )),
-    }
-}
-
-/// Reads the body and its hash, which is `None` for an empty one.
-async fn read_body(
-    body: &mut Incoming,
-    limit: u64,
-    recording: &mut Recording,
-) -> Result<(Vec<u8>, Option<String>), Refusal> {
-    let expected = body.size_hint().lower().min(limit).min(1024 * 1024);
-    let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or(0));
-    let mut hash = BodyHash::default();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| body_fault(&error))?;
-        let Some(data) = frame.data_ref() else {
-            continue;
-        };
-        recording.attempt.request_bytes += data.len() as u64;
-        if recording.attempt.request_bytes > limit {
-            drop(bytes);
-            discard(body, limit, recording).await;
-            return Err(Refusal::rejected(
-                Reason::TooLarge,
-                format!("the request's body is above the gateway's limit of {limit} bytes"),
-            ));
-        }
-        hash.update(data);
-        bytes.extend_from_slice(data);
-    }
-    let hash = (!bytes.is_empty()).then(|| hash.finish());
-    Ok((bytes, hash))
-}
-
-fn body_fault(error: &hyper::Error) -> Refusal {
-    let message = format!("the request's body broke off: {}", describe(error));
-    let source = error
-        .source()
-        .and_then(|source| source.downcast_ref::<io::Error>());
-    // What cannot be read as HTTP is the client's fault; anything else is its leaving.
-    let malformed = source.is_some_and(|source| {
-        matches!(
-            source.kind(),
-            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData
-        )
-    });
-    let end = if malformed {
-        End::RejectedByGateway
-    } else {
-        End::ClientAborted
-    };
-    Refusal {
-        reason: Reason::BadRequest,
-        message,
-        end,
-    }
-}
-
-/// Reads on for at most `limit` bytes without keeping them: a client that is still sending when
-/// its connection closes would never see the answer.
-async fn discard(body: &mut Incoming, limit: u64, recording: &mut Recording) {
-    let mut left = limit;
-    while let Some(Ok(frame)) = body.frame().await {
-        let read = frame.data_ref().map_or(0, |data| data.len() as u64);
-        recording.attempt.request_bytes += read;
-        match left.checked_sub(read) {
-            Some(rest) => left = rest,
-            None => return,
-        }
     }
 }
 

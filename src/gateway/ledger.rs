@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
+use super::document::Document;
 use super::events::{Activity, GatewayEvent, Observer};
-use super::request::RequestFacts;
+use super::request::{RequestFacts, body_hash};
 use super::route;
 use crate::clock::{Origin, Seconds, Stamp};
 use crate::observe::{Facts, refusal};
@@ -156,6 +157,8 @@ impl Ledger {
             ledger: Arc::clone(self),
             attempt,
             encoded: false,
+            told_start: false,
+            learnt: false,
             finished: false,
         }
     }
@@ -168,6 +171,8 @@ pub(super) struct Recording {
     pub(super) attempt: Attempt,
     /// Whether the answer is compressed.
     pub(super) encoded: bool,
+    told_start: bool,
+    learnt: bool,
     finished: bool,
 }
 
@@ -191,9 +196,18 @@ impl Recording {
     }
 
     /// The request's body was read whole at `at`.
-    pub(super) fn body_read(&mut self, at: Stamp, hash: Option<String>, facts: RequestFacts) {
+    pub(super) fn body_read(&mut self, at: Stamp) {
+        self.attempt.clocks.body_s = Some(self.at(at));
+    }
+
+    /// Learns from the body what it asks for and whether it came before; only the first time.
+    pub(super) fn learn(&mut self, document: &Document) {
+        if std::mem::replace(&mut self.learnt, true) {
+            return;
+        }
+        let facts = RequestFacts::read(self.attempt.dialect, document);
+        let hash = body_hash(document.text());
         let attempt = &mut self.attempt;
-        attempt.clocks.body_s = Some(self.ledger.origin.at(at));
         attempt.role = route::role(attempt.dialect, facts.tools);
         attempt.model = facts.model;
         attempt.stream = facts.stream;
@@ -219,15 +233,18 @@ impl Recording {
         });
     }
 
-    /// Tells the listener that the request goes to the server.
-    pub(super) fn started(&self, at: Stamp, body: Bytes) {
+    /// Tells the listener, once, that the request goes to the server.
+    pub(super) fn started(&mut self, at: Stamp, body: &Bytes) {
+        if std::mem::replace(&mut self.told_start, true) {
+            return;
+        }
         self.ledger.observer.event(GatewayEvent::Started {
             number: self.attempt.number,
             method: self.attempt.method.clone(),
             path: self.attempt.path.clone(),
             dialect: self.attempt.dialect,
             role: self.attempt.role,
-            body,
+            body: body.clone(),
             at,
         });
     }

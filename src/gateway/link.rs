@@ -1,9 +1,10 @@
-//! Connections from one session to the server: one for each request.
+//! Connections from one session to the server.
 //!
-//! They are not kept for the next request. On loopback a new one costs less than can be measured
-//! beside a request, while an old one may be closed by the server at the very moment it is used,
-//! holds a thread of some servers while idle, and on Linux acknowledges late, which costs 40 ms
-//! with a server that leaves Nagle's algorithm on.
+//! A connection over which an answer came whole is kept for the next request, for a second: that
+//! spares the next one a handshake, and is shorter than servers wait before they close an idle
+//! connection, so that none is closed at the very moment it is used. Acknowledgements are not put
+//! off on it (see `stamped`): with a server that leaves Nagle's algorithm on,
+//! that would cost 40 ms.
 //!
 //! A connection is driven by whoever holds its [`Lease`], not by a task of its own: that saves a
 //! hop between tasks on the way of every event, and it means that dropping the lease closes the
@@ -14,7 +15,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -25,9 +26,12 @@ use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use hyper::http::{Request, Response};
 use tokio::net::TcpStream;
 
-use super::stamped::{SocketWatch, StampedStream};
+use super::stamped::{KEEPS_CONNECTIONS, SocketWatch, StampedStream};
 use super::upstream::Upstream;
 use crate::clock::Stamp;
+
+/// How long a connection is kept for the next request.
+const KEPT: Duration = Duration::from_secs(1);
 
 /// Why there is no response head.
 #[derive(Debug, thiserror::Error)]
@@ -55,18 +59,65 @@ pub(super) struct SendClocks {
     pub(super) sent: Stamp,
 }
 
+/// A step on the way to an answer.
+pub(super) enum Sending {
+    /// The request was handed to a connection.
+    Sent(SendClocks),
+    /// There is nothing to do until the server moves; told more than once.
+    Waiting,
+}
+
 /// The way to the server.
 pub(super) struct Link {
     pub(super) upstream: Upstream,
+    /// Connections for the next requests, and since when they are idle; the latest last.
+    kept: Mutex<Vec<(Lease, Stamp)>>,
 }
 
 impl Link {
     pub(super) fn new(upstream: Upstream) -> Arc<Self> {
-        Arc::new(Self { upstream })
+        Arc::new(Self {
+            upstream,
+            kept: Mutex::default(),
+        })
     }
 
-    /// Sends `request` and waits for the response head. `on_sent` hears of each step, also when
-    /// no answer comes.
+    fn kept(&self) -> MutexGuard<'_, Vec<(Lease, Stamp)>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a connection over which an answer came whole, for a while.
+    pub(super) fn keep(self: &Arc<Self>, lease: Lease) {
+        let at_its_end = lease.connection.is_none();
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        if at_its_end || !KEEPS_CONNECTIONS {
+            return;
+        }
+        self.kept().push((lease, Stamp::now()));
+        let link = Arc::downgrade(self);
+        runtime.spawn(async move {
+            tokio::time::sleep(KEPT).await;
+            if let Some(link) = link.upgrade() {
+                let now = Stamp::now();
+                link.kept().retain(|(_, since)| now.since(*since) < KEPT);
+            }
+        });
+    }
+
+    /// A kept connection that is still usable.
+    async fn kept_lease(&self) -> Option<Lease> {
+        loop {
+            let (mut lease, since) = self.kept().pop()?;
+            if Stamp::now().since(since) < KEPT && lease.is_usable().await {
+                return Some(lease);
+            }
+        }
+    }
+
+    /// Sends `request` and waits for the response head. `on` hears of each step, also when no
+    /// answer comes.
     ///
     /// A connection that turns out to be dead before a byte of the request was written is replaced
     /// by another, once. Nothing else is ever tried again.
@@ -74,10 +125,13 @@ impl Link {
         &self,
         request: Request<Full<Bytes>>,
         limit: Option<Duration>,
-        on_sent: impl FnMut(SendClocks),
+        mut on: impl FnMut(Sending),
     ) -> Result<(Response<Incoming>, Lease), LinkError> {
-        let lease = self.dial(limit).await?;
-        self.send_over(lease, request, limit, on_sent).await
+        let lease = match self.kept_lease().await {
+            Some(kept) => kept,
+            None => noticing(self.dial(limit), || on(Sending::Waiting)).await?,
+        };
+        self.send_over(lease, request, limit, on).await
     }
 
     async fn send_over(
@@ -85,16 +139,17 @@ impl Link {
         mut lease: Lease,
         mut request: Request<Full<Bytes>>,
         limit: Option<Duration>,
-        mut on_sent: impl FnMut(SendClocks),
+        mut on: impl FnMut(Sending),
     ) -> Result<(Response<Incoming>, Lease), LinkError> {
         let mut may_retry = true;
         loop {
             let connected = Stamp::now();
-            on_sent(SendClocks {
+            on(Sending::Sent(SendClocks {
                 connected,
                 sent: Stamp::now(),
-            });
-            let answer = match within(limit, lease.exchange(request)).await {
+            }));
+            let exchange = noticing(lease.exchange(request), || on(Sending::Waiting));
+            let answer = match within(limit, exchange).await {
                 Ok(answer) => answer,
                 Err(limit) => return Err(LinkError::Silent(limit)),
             };
@@ -122,7 +177,7 @@ impl Link {
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
             .map_err(unreachable)?;
         stream.set_nodelay(true).map_err(unreachable)?;
-        let (stream, socket) = StampedStream::new(stream);
+        let (stream, socket) = StampedStream::to_server(stream);
         let (sender, connection) = Builder::new()
             .preserve_header_case(true)
             .max_headers(256)
@@ -164,6 +219,17 @@ impl Lease {
         }
     }
 
+    /// Whether another request can go over it: the answer before it is over and the server has
+    /// not closed it.
+    async fn is_usable(&mut self) -> bool {
+        poll_fn(|cx| {
+            self.drive(cx);
+            let ready = matches!(self.sender.poll_ready(cx), Poll::Ready(Ok(())));
+            Poll::Ready(ready && self.connection.is_some())
+        })
+        .await
+    }
+
     async fn exchange(
         &mut self,
         request: Request<Full<Bytes>>,
@@ -183,6 +249,22 @@ impl Lease {
         })
         .await
     }
+}
+
+/// Waits for `work`; `on_wait` is called once it turns out that there is something to wait for.
+async fn noticing<T>(work: impl Future<Output = T>, on_wait: impl FnOnce()) -> T {
+    let mut work = pin!(work);
+    let mut on_wait = Some(on_wait);
+    poll_fn(|cx| {
+        let polled = work.as_mut().poll(cx);
+        if polled.is_pending()
+            && let Some(on_wait) = on_wait.take()
+        {
+            on_wait();
+        }
+        polled
+    })
+    .await
 }
 
 /// Waits for `work`, no longer than `limit`, which is given back when it ran out.
@@ -240,7 +322,9 @@ mod tests {
             .body(Full::default())
             .unwrap();
         let mut sends = 0;
-        let sending = link.send_over(dead.unwrap(), request, None, |_| sends += 1);
+        let sending = link.send_over(dead.unwrap(), request, None, |step| {
+            sends += u32::from(matches!(step, Sending::Sent(_)));
+        });
         let answering = async {
             let (mut stream, _) = listener.accept().await.unwrap();
             assert!(stream.read(&mut [0; 4096]).await.unwrap() > 0);

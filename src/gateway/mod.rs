@@ -8,8 +8,12 @@
 //! | file | its one job |
 //! |---|---|
 //! | `session` | listeners: open, accept, drain, close |
+//! | `connection` | one client's connection, also when its head cannot be read |
 //! | `doors` | who comes in, under which name, and in whose ledger that stands |
-//! | `exchange` | one request from head to response head: read, check, forward, answer |
+//! | `stranger` | what web pages send to a listener without tokens |
+//! | `exchange` | one request from head to response head: check, forward, answer |
+//! | `intake` | a request's body on its way in |
+//! | `probe` | what the gateway answers in the server's place, when told to |
 //! | `upstream` | the server's address, path joining, the key |
 //! | `link` | connections to the server: dial, drive, the one allowed retry |
 //! | `mask` | takes the server's key out of what the server says |
@@ -22,9 +26,11 @@
 //! | `gate` | how many requests of all sessions are in the server at once, and who is next |
 //! | `prompt` | the longest prompt that is let through, estimated |
 //! | `body` | the response body on its way to the client; knows how it ended, also when dropped |
+//! | `document` | a request body, looked into once |
 //! | `ledger` | the rows; every attempt that began has one |
 //! | `reply` | the gateway's own answers, in the client's dialect |
 //! | `events` | what listeners are told while it runs |
+//! | `event_loop` | the thread on which all of this runs |
 //! | `lag` | how late the gateway's own event loop is |
 //!
 //! Bodies pass on to the listener in events; threads and prefixes are worked out from them elsewhere.
@@ -32,23 +38,29 @@
 //! [`Attempt`]: crate::records::Attempt
 
 mod body;
+mod connection;
+mod document;
 mod doors;
+mod event_loop;
 mod events;
 mod exchange;
 mod gate;
 mod headers;
+mod intake;
 mod json;
 mod lag;
 mod ledger;
 mod link;
 mod mask;
 mod nonce;
+mod probe;
 mod prompt;
 mod reply;
 mod request;
 mod route;
 mod session;
 mod slow_head;
+mod stranger;
 mod upstream;
 
 use crate::stamped;
@@ -61,6 +73,7 @@ pub fn fuzz_any_chunking(answer: &[u8], cuts: &[u8]) {
 }
 
 pub use doors::{BadName, ClientName, Clientele, Page};
+pub use event_loop::EventLoop;
 pub use events::{Activity, GatewayEvent, Observer};
 pub use gate::{Gate, GateClient, MAX_OVERTAKEN, Permit, Turn};
 pub use lag::{LagMeter, Lateness};

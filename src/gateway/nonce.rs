@@ -4,23 +4,21 @@
 //! The line is spliced into the body's text at the right offset. Every byte before and after it
 //! stays as the client wrote it: no key is reordered, no number or escape rewritten.
 
-use super::json::{Value, is_json};
+use super::document::Document;
+use super::json::Value;
 use crate::records::Dialect;
 
-/// `body` with the line for `nonce`; `None` when the body is not one to put a prompt line into
+/// The body with the line for `nonce`; `None` when it is not one to put a prompt line into
 /// (another dialect, not JSON, not of the dialect's shape), and then it goes unchanged.
-pub(super) fn insert(dialect: Dialect, body: &[u8], nonce: &str) -> Option<Vec<u8>> {
-    if !is_json(body) {
-        return None;
-    }
-    let root = Value::root(body).filter(|root| root.is_object(body))?;
+pub(super) fn insert(dialect: Dialect, document: &Document, nonce: &str) -> Option<Vec<u8>> {
     let text = escaped(nonce);
     let splice = match dialect {
-        Dialect::AnthropicMessages | Dialect::AnthropicCountTokens => anthropic(body, &root, &text),
-        Dialect::OpenaiChat => chat(body, &root, &text),
-        Dialect::OpenaiResponses => string_member(body, &root, "instructions", &text),
+        Dialect::AnthropicMessages | Dialect::AnthropicCountTokens => anthropic(document, &text),
+        Dialect::OpenaiChat => chat(document, &text),
+        Dialect::OpenaiResponses => root_member(document, "instructions", &text),
         Dialect::Models | Dialect::Other => None,
     }?;
+    let body = document.text();
     let mut changed = Vec::with_capacity(body.len() + splice.with.len());
     changed.extend_from_slice(body.get(..splice.from)?);
     changed.extend_from_slice(splice.with.as_bytes());
@@ -63,23 +61,39 @@ fn insert_first(body: &[u8], container: &Value, item: &str) -> Option<Splice> {
     )
 }
 
-fn string_member(body: &[u8], root: &Value, name: &str, text: &str) -> Option<Splice> {
-    match root.member(body, name) {
-        Some(value) if value.is_string(body) => insert_at(value.inside(), text.to_owned()),
-        Some(value) if value.is_null(body) => Some(Splice {
-            from: value.0.start,
-            to: value.0.end,
-            with: format!("\"{text}\""),
-        }),
-        Some(_) => None,
-        None => insert_first(body, root, &format!("\"{name}\":\"{text}\"")),
+/// Into the body's own member `name`, which is made when there is none.
+fn root_member(document: &Document, name: &str, text: &str) -> Option<Splice> {
+    match document.member(name) {
+        Some(value) => into_string(document.text(), value, text),
+        None => {
+            let comma = if document.members()?.is_empty() {
+                ""
+            } else {
+                ","
+            };
+            let member = format!("\"{name}\":\"{text}\"{comma}");
+            insert_at(document.inside()?, member)
+        }
     }
 }
 
-fn anthropic(body: &[u8], root: &Value, text: &str) -> Option<Splice> {
-    match root.member(body, "system") {
-        Some(system) if system.is_array(body) => into_parts(body, &system, text),
-        _ => string_member(body, root, "system", text),
+/// Into a string, or in the place of a null.
+fn into_string(body: &[u8], value: &Value, text: &str) -> Option<Splice> {
+    if value.is_string(body) {
+        return insert_at(value.inside(), text.to_owned());
+    }
+    value.is_null(body).then(|| Splice {
+        from: value.0.start,
+        to: value.0.end,
+        with: format!("\"{text}\""),
+    })
+}
+
+fn anthropic(document: &Document, text: &str) -> Option<Splice> {
+    let body = document.text();
+    match document.member("system") {
+        Some(system) if system.is_array(body) => into_parts(body, system, text),
+        _ => root_member(document, "system", text),
     }
 }
 
@@ -99,9 +113,10 @@ fn into_parts(body: &[u8], parts: &Value, text: &str) -> Option<Splice> {
     }
 }
 
-fn chat(body: &[u8], root: &Value, text: &str) -> Option<Splice> {
-    let messages = root
-        .member(body, "messages")
+fn chat(document: &Document, text: &str) -> Option<Splice> {
+    let body = document.text();
+    let messages = document
+        .member("messages")
         .filter(|value| value.is_array(body))?;
     let all = messages.elements(body);
     let is_system = |message: &Value| {
@@ -112,7 +127,7 @@ fn chat(body: &[u8], root: &Value, text: &str) -> Option<Splice> {
     };
     let new_message = || {
         let message = format!("{{\"role\":\"system\",\"content\":\"{text}\"}}");
-        insert_first(body, &messages, &message)
+        insert_first(body, messages, &message)
     };
     let Some(first) = all.first() else {
         return new_message();
@@ -124,7 +139,8 @@ fn chat(body: &[u8], root: &Value, text: &str) -> Option<Splice> {
     }
     match first.member(body, "content") {
         Some(content) if content.is_array(body) => into_parts(body, &content, text),
-        _ => string_member(body, first, "content", text),
+        Some(content) => into_string(body, &content, text),
+        None => insert_first(body, first, &format!("\"content\":\"{text}\"")),
     }
 }
 
@@ -135,7 +151,7 @@ mod tests {
     use serde_json::json;
 
     fn put(dialect: Dialect, body: &str) -> String {
-        String::from_utf8(insert(dialect, body.as_bytes(), "n1").unwrap()).unwrap()
+        String::from_utf8(insert(dialect, &Document::new(body.to_owned()), "n1").unwrap()).unwrap()
     }
 
     #[test]
@@ -208,16 +224,19 @@ mod tests {
     #[test]
     fn bodies_that_cannot_take_it_go_unchanged() {
         for body in [&b""[..], b"[]", b"{\"messages\":", b"{\"messages\":3}"] {
-            assert_eq!(insert(Dialect::OpenaiChat, body, "n"), None);
+            assert_eq!(insert(Dialect::OpenaiChat, &Document::new(body), "n"), None);
         }
-        assert_eq!(insert(Dialect::Other, b"{}", "n"), None);
+        assert_eq!(
+            insert(Dialect::Other, &Document::new(&b"{}"[..]), "n"),
+            None
+        );
     }
 
     proptest! {
         #[test]
         fn the_result_is_json_and_differs_by_the_line_only(system in ".*", user in ".*", nonce in ".*") {
             let body = json!({"model": "m", "system": system, "messages": [{"role": "user", "content": user}]});
-            let changed = insert(Dialect::AnthropicMessages, body.to_string().as_bytes(), &nonce).unwrap();
+            let changed = insert(Dialect::AnthropicMessages, &Document::new(body.to_string()), &nonce).unwrap();
             let mut want = body;
             want["system"] = format!("[cache nonce {nonce}]\n{system}").into();
             prop_assert_eq!(serde_json::from_slice::<serde_json::Value>(&changed).unwrap(), want);

@@ -1,4 +1,5 @@
-//! The longest prompt that a session may send, and how long a prompt is taken to be.
+//! The longest prompt that a session may send, if there is a limit, and how long a prompt is taken
+//! to be.
 //!
 //! Asking the server to count would load the very thing that is measured, and not every server
 //! can. So the length is an estimate: the request's bytes over the bytes per token that this
@@ -9,10 +10,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Bytes of request per token of prompt, before the server has told any.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// A session's limit and what it has learnt.
+/// A session's limit, if it has one, and what it has learnt.
 #[derive(Debug)]
 pub(super) struct PromptCap {
-    limit: u64,
+    limit: Option<u64>,
     seen: Mutex<Seen>,
 }
 
@@ -23,7 +24,7 @@ struct Seen {
 }
 
 impl PromptCap {
-    pub(super) fn new(limit: u64) -> Self {
+    pub(super) fn new(limit: Option<u64>) -> Self {
         Self {
             limit,
             seen: Mutex::default(),
@@ -45,11 +46,13 @@ impl PromptCap {
 
     /// The estimated tokens and the limit, when a request of `bytes` is above it.
     pub(super) fn exceeded(&self, bytes: u64) -> Option<(u64, u64)> {
+        let limit = self.limit?;
         let tokens = self.estimate(bytes);
-        (tokens > self.limit).then_some((tokens, self.limit))
+        (tokens > limit).then_some((tokens, limit))
     }
 
-    fn estimate(&self, bytes: u64) -> u64 {
+    /// The tokens of a request of `bytes`.
+    pub(super) fn estimate(&self, bytes: u64) -> u64 {
         let seen = *self.seen();
         let (per_bytes, per_tokens) = match seen.bytes {
             0 => (BYTES_PER_TOKEN, 1),
@@ -66,7 +69,7 @@ mod tests {
 
     #[test]
     fn four_bytes_are_a_token_until_the_server_has_told_better() {
-        let cap = PromptCap::new(100);
+        let cap = PromptCap::new(Some(100));
         assert_eq!(cap.exceeded(400), None);
         assert_eq!(cap.exceeded(401), Some((101, 100)));
         cap.learn(5000, 1000);
@@ -75,8 +78,14 @@ mod tests {
     }
 
     #[test]
+    fn without_a_limit_nothing_is_above_it_and_lengths_are_estimated_all_the_same() {
+        let cap = PromptCap::new(None);
+        assert_eq!((cap.exceeded(u64::MAX), cap.estimate(10)), (None, 3));
+    }
+
+    #[test]
     fn a_usage_of_nothing_teaches_nothing() {
-        let cap = PromptCap::new(10);
+        let cap = PromptCap::new(Some(10));
         cap.learn(0, 0);
         cap.learn(5000, 0);
         assert_eq!(cap.exceeded(44), Some((11, 10)));

@@ -5,10 +5,10 @@ use bytes::Bytes;
 use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::http::Response;
 use hyper::{Method, StatusCode};
-use serde_json::json;
+use serde_json::Value;
 
 use super::body::GatewayBody;
-use super::doors::Page;
+use super::doors::{Access, Page};
 use crate::records::{AttemptError, Dialect, PROMPT_TOO_LONG};
 
 /// Why the gateway answers in the server's place.
@@ -16,6 +16,8 @@ use crate::records::{AttemptError, Dialect, PROMPT_TOO_LONG};
 pub(super) enum Reason {
     /// The client did not present the session's token.
     Unauthorized,
+    /// A web page made the request, or it is for another host.
+    Forbidden,
     /// The request is not proper HTTP.
     BadRequest,
     /// The request's head did not come to its end.
@@ -38,6 +40,7 @@ impl Reason {
     pub(super) fn status(self) -> StatusCode {
         match self {
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::Forbidden => StatusCode::FORBIDDEN,
             Self::BadRequest | Self::PromptTooLong => StatusCode::BAD_REQUEST,
             Self::SlowHead => StatusCode::REQUEST_TIMEOUT,
             Self::NotAProxy => StatusCode::METHOD_NOT_ALLOWED,
@@ -50,6 +53,7 @@ impl Reason {
     fn anthropic_type(self) -> &'static str {
         match self {
             Self::Unauthorized => "authentication_error",
+            Self::Forbidden => "permission_error",
             Self::BadRequest | Self::SlowHead | Self::NotAProxy | Self::PromptTooLong => {
                 "invalid_request_error"
             }
@@ -62,6 +66,7 @@ impl Reason {
     fn openai_type(self) -> &'static str {
         match self {
             Self::Unauthorized
+            | Self::Forbidden
             | Self::BadRequest
             | Self::SlowHead
             | Self::NotAProxy
@@ -75,6 +80,7 @@ impl Reason {
     pub(super) fn code(self) -> &'static str {
         match self {
             Self::Unauthorized => "invalid_api_key",
+            Self::Forbidden => "web_page_or_other_host",
             Self::BadRequest => "malformed_request",
             Self::SlowHead => "slow_head",
             Self::NotAProxy => "not_a_proxy",
@@ -97,7 +103,7 @@ impl Reason {
 }
 
 /// One of the gateway's own pages, to those who may read it.
-pub(super) fn page(method: &Method, page: Page, may_read: bool) -> Response<GatewayBody> {
+pub(super) fn page(method: &Method, page: Page, access: Access) -> Response<GatewayBody> {
     let own = |status, content_type, text: String| {
         let mut response = Response::new(GatewayBody::own(Bytes::from(text)));
         *response.status_mut() = status;
@@ -116,7 +122,10 @@ pub(super) fn page(method: &Method, page: Page, may_read: bool) -> Response<Gate
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
         return response;
     }
-    if !may_read {
+    if let Access::Stranger(words) = access {
+        return own(StatusCode::FORBIDDEN, PLAIN, words + "\n");
+    }
+    if matches!(access, Access::TokenNeeded) {
         let words = "send a client's token as `authorization: Bearer`\n".to_owned();
         let mut response = own(StatusCode::UNAUTHORIZED, PLAIN, words);
         response
@@ -134,12 +143,12 @@ pub(super) fn reply(
     message: &str,
 ) -> (Response<GatewayBody>, u64) {
     let body = match dialect {
-        Dialect::AnthropicMessages | Dialect::AnthropicCountTokens => json!({
+        Dialect::AnthropicMessages | Dialect::AnthropicCountTokens => serde_json::json!({
             "type": "error",
             "error": {"type": reason.anthropic_type(), "message": message},
         }),
         Dialect::OpenaiChat | Dialect::OpenaiResponses | Dialect::Models | Dialect::Other => {
-            json!({
+            serde_json::json!({
                 "error": {
                     "message": message,
                     "type": reason.openai_type(),
@@ -149,18 +158,24 @@ pub(super) fn reply(
             })
         }
     };
-    let bytes = Bytes::from(body.to_string());
-    let length = bytes.len() as u64;
-    let mut response = Response::new(GatewayBody::own(bytes));
-    *response.status_mut() = reason.status();
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let (mut response, length) = json(reason.status(), &body);
     if matches!(reason, Reason::TooLarge | Reason::BadRequest) {
         // The rest of the request may never be read, so the connection cannot be used again.
         response
             .headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));
     }
+    (response, length)
+}
+
+/// A body of JSON as an answer, and its length in bytes.
+pub(super) fn json(status: StatusCode, body: &Value) -> (Response<GatewayBody>, u64) {
+    let bytes = Bytes::from(body.to_string());
+    let length = bytes.len() as u64;
+    let mut response = Response::new(GatewayBody::own(bytes));
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     (response, length)
 }

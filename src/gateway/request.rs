@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-use super::json::{Value, is_json};
+use super::document::Document;
+use super::json::Value;
 use crate::records::Dialect;
 
 /// Facts read from a request body.
@@ -19,27 +20,22 @@ pub(super) struct RequestFacts {
 }
 
 impl RequestFacts {
-    /// Reads `body`; everything `None` when it is not a JSON object.
-    pub(super) fn read(dialect: Dialect, body: &[u8]) -> Self {
-        if body.is_empty() || !is_json(body) {
-            return Self::default();
-        }
-        let Some(root) = Value::root(body) else {
-            return Self::default();
-        };
+    /// Reads `document`; everything `None` when it is not a JSON object.
+    pub(super) fn read(dialect: Dialect, document: &Document) -> Self {
+        let body = document.text();
         let mut facts = Self::default();
-        for (name, value) in root.members(body) {
+        for (name, value) in document.members().unwrap_or_default() {
             match name.as_str() {
                 "model" => facts.model = value.read(body),
                 "stream" => facts.stream = value.read(body).unwrap_or(false),
-                "tools" => facts.tools = count(&value, body),
-                "messages" => facts.messages = count(&value, body),
+                "tools" => facts.tools = count(value, body),
+                "messages" => facts.messages = count(value, body),
                 // The Responses API also takes one plain string as its input.
                 "input" if dialect == Dialect::OpenaiResponses => {
                     facts.messages = if value.is_string(body) {
                         Some(1)
                     } else {
-                        count(&value, body)
+                        count(value, body)
                     };
                 }
                 "max_tokens" | "max_completion_tokens" | "max_output_tokens" => {
@@ -58,32 +54,27 @@ fn count(value: &Value, body: &[u8]) -> Option<u32> {
         .then(|| u32::try_from(value.elements(body).len()).unwrap_or(u32::MAX))
 }
 
-/// Hashes a body while it arrives.
-#[derive(Default)]
-pub(super) struct BodyHash(Sha256);
-
-impl BodyHash {
-    pub(super) fn update(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
+/// The first 16 hexadecimal characters of the SHA-256 of a body; `None` for an empty one.
+pub(super) fn body_hash(body: &[u8]) -> Option<String> {
+    if body.is_empty() {
+        return None;
     }
-
-    /// The first 16 hexadecimal characters of the SHA-256.
-    pub(super) fn finish(self) -> String {
-        self.0
-            .finalize()
-            .iter()
-            .take(8)
-            .fold(String::with_capacity(16), |mut text, byte| {
-                // Writing to a string cannot fail.
-                let _ = write!(text, "{byte:02x}");
-                text
-            })
-    }
+    let hash = Sha256::digest(body);
+    let start = hash.iter().take(8);
+    Some(start.fold(String::with_capacity(16), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read(dialect: Dialect, body: &'static [u8]) -> RequestFacts {
+        RequestFacts::read(dialect, &Document::new(body))
+    }
 
     #[test]
     fn facts_are_read_from_each_dialect() {
@@ -95,17 +86,14 @@ mod tests {
             messages: Some(2),
             max_tokens: Some(7),
         };
-        assert_eq!(RequestFacts::read(Dialect::OpenaiChat, chat), want);
+        assert_eq!(read(Dialect::OpenaiChat, chat), want);
         let responses = br#"{"model":"m","input":"hi","max_output_tokens":null}"#;
         let want = RequestFacts {
             model: Some("m".into()),
             messages: Some(1),
             ..RequestFacts::default()
         };
-        assert_eq!(
-            RequestFacts::read(Dialect::OpenaiResponses, responses),
-            want
-        );
+        assert_eq!(read(Dialect::OpenaiResponses, responses), want);
     }
 
     #[test]
@@ -117,18 +105,13 @@ mod tests {
             b"\xff\xfe",
             b"{\"model\":1,\"tools\":3,\"stream\":\"yes\"}",
         ] {
-            assert_eq!(
-                RequestFacts::read(Dialect::OpenaiChat, body),
-                RequestFacts::default()
-            );
+            assert_eq!(read(Dialect::OpenaiChat, body), RequestFacts::default());
         }
     }
 
     #[test]
     fn the_hash_is_the_start_of_the_sha256() {
-        let mut hash = BodyHash::default();
-        hash.update(b"a");
-        hash.update(b"bc");
-        assert_eq!(hash.finish(), "ba7816bf8f01cfea");
+        assert_eq!(body_hash(b"abc").as_deref(), Some("ba7816bf8f01cfea"));
+        assert_eq!(body_hash(b""), None);
     }
 }

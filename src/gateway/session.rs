@@ -1,33 +1,26 @@
 //! Listeners: a session's own, on a free port of loopback with a token and rows of its own; and a
 //! standing one for many clients.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::StatusCode;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
+use super::connection::{Draining, begins, connection};
 use super::doors::{ClientName, Clientele, Clients, Doors};
 use super::events::{Activity, Observer};
-use super::exchange::{self, Shared};
+use super::exchange::Shared;
 use super::gate::Gate;
 use super::ledger::Ledger;
-use super::link::{Link, describe};
+use super::link::Link;
 use super::prompt::PromptCap;
-use super::reply::Reason;
-use super::slow_head::{self, HeadTimer};
-use super::stamped::StampedStream;
 use super::upstream::{Secret, Upstream};
-use crate::clock::{Origin, Stamp};
-use crate::records::{Attempt, Dialect, End};
+use crate::clock::Origin;
+use crate::records::Attempt;
 
 /// Bounds of what a session takes.
 #[derive(Clone, Debug)]
@@ -75,6 +68,8 @@ pub struct ListenConfig {
     pub nonce: Option<String>,
     /// When given, generation requests pass through it, beside those of other sessions.
     pub gate: Option<Arc<Gate>>,
+    /// When given, probes are answered here and not passed on; it is the name of the served model.
+    pub answer_probes: Option<String>,
     /// What stored instants count from.
     pub origin: Origin,
 }
@@ -115,6 +110,7 @@ impl Session {
             limits,
             nonce,
             gate,
+            answer_probes,
             origin,
         } = config;
         if token.expose().is_empty() {
@@ -135,9 +131,10 @@ impl Session {
                 ledger: Arc::clone(&ledger),
                 gate: gate.map(|gate| gate.client()),
             },
-            prompt_cap: limits.prompt_tokens.map(PromptCap::new).map(Arc::new),
+            prompt_cap: prompt_cap(&limits, answer_probes.as_ref()),
             limits,
             nonce,
+            answer_probes,
         };
         let (stop, stopped) = oneshot::channel();
         let listening = tokio::spawn(listen(listener, Arc::new(shared), label, stopped, None));
@@ -163,8 +160,16 @@ pub struct StandingConfig {
     pub limits: Limits,
     /// When given, generation requests of all clients pass through it.
     pub gate: Option<Arc<Gate>>,
+    /// When given, probes are answered here and not passed on; it is the name of the served model.
+    pub answer_probes: Option<String>,
     /// What stored instants count from.
     pub origin: Origin,
+}
+
+/// What knows how long a prompt is, where anybody wants to know.
+fn prompt_cap(limits: &Limits, answer_probes: Option<&String>) -> Option<Arc<PromptCap>> {
+    let wanted = limits.prompt_tokens.is_some() || answer_probes.is_some();
+    wanted.then(|| Arc::new(PromptCap::new(limits.prompt_tokens)))
 }
 
 /// A listener for many clients. Dropping it stops it.
@@ -190,15 +195,13 @@ impl Standing {
                 config.tokens,
                 clientele,
                 config.gate,
+                addr.ip(),
                 config.origin,
             )),
-            prompt_cap: config
-                .limits
-                .prompt_tokens
-                .map(PromptCap::new)
-                .map(Arc::new),
+            prompt_cap: prompt_cap(&config.limits, config.answer_probes.as_ref()),
             limits: config.limits,
             nonce: None,
+            answer_probes: config.answer_probes,
         });
         let (stop, stopped) = oneshot::channel();
         let (drain, draining) = watch::channel(false);
@@ -297,19 +300,6 @@ impl Drop for Listening {
     }
 }
 
-/// Whether a listener is draining; those of sessions never do.
-type Draining = Option<watch::Receiver<bool>>;
-
-/// Waits until a listener is to drain.
-async fn begins(draining: &mut Draining) {
-    if let Some(draining) = draining
-        && draining.wait_for(|drain| *drain).await.is_ok()
-    {
-        return;
-    }
-    std::future::pending().await
-}
-
 /// Accepts until told to drain or to stop; when this ends, no connection is left.
 async fn listen(
     listener: TcpListener,
@@ -348,84 +338,4 @@ async fn listen(
     }
     drop(listener);
     connections.shutdown().await;
-}
-
-async fn connection(stream: TcpStream, shared: Arc<Shared>, mut draining: Draining) {
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "cannot set TCP_NODELAY");
-    }
-    let (stream, socket) = StampedStream::new(stream);
-    let for_unread = Arc::clone(&shared);
-    let reads = socket.clone();
-    let head_bytes = shared.limits.head_bytes;
-    let head_time = shared.limits.head_time;
-    let timer = HeadTimer::new(socket.clone(), head_time);
-    let service = service_fn(move |request| {
-        let serving = exchange::serve(Arc::clone(&shared), request, socket.clone());
-        Box::pin(async move { Ok::<_, Infallible>(serving.await) })
-    });
-    let mut served = http1::Builder::new()
-        .preserve_header_case(true)
-        .auto_date_header(false)
-        .max_headers(256)
-        .max_header_size(head_bytes)
-        .timer(timer)
-        .header_read_timeout(head_time)
-        .serve_connection(stream, service);
-    let serving = async {
-        if draining.is_none() {
-            return (&mut served).await;
-        }
-        tokio::select! {
-            ended = &mut served => return ended,
-            () = begins(&mut draining) => {}
-        }
-        Pin::new(&mut served).graceful_shutdown();
-        (&mut served).await
-    };
-    let Err(error) = serving.await else {
-        return;
-    };
-    // hyper answers most of what it cannot read by itself; the row is written here.
-    let (status, by_hyper) = match told(&error) {
-        Some(told) => told,
-        None => return,
-    };
-    let ledger = for_unread.doors.unread();
-    let mut recording = ledger.begin("", "", Dialect::Other, reads.last_read());
-    recording.attempt.status = Some(status.as_u16());
-    let (reason, words) = if error.is_timeout() {
-        let seconds = head_time.as_secs_f64();
-        let words = format!("the request's head was not whole {seconds} s after its first byte");
-        (Reason::SlowHead, words)
-    } else {
-        (Reason::BadRequest, describe(&error))
-    };
-    recording.attempt.error = Some(reason.error(&words));
-    recording.finish(End::RejectedByGateway, Stamp::now());
-    if !by_hyper {
-        slow_head::answer(served.into_parts().io.into_inner(), status, reason, &words).await;
-    }
-}
-
-/// The status that a client gets for a head that cannot be read, and whether hyper has sent it;
-/// `None` when the connection ended otherwise.
-fn told(error: &hyper::Error) -> Option<(StatusCode, bool)> {
-    if error.is_timeout() {
-        return Some((StatusCode::REQUEST_TIMEOUT, false));
-    }
-    if !error.is_parse() {
-        return None;
-    }
-    // Its words are all that tells these apart.
-    let words = error.to_string();
-    Some(if words.contains("URI too long") {
-        (StatusCode::URI_TOO_LONG, true)
-    } else if error.is_parse_too_large() {
-        (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, true)
-    } else if words.contains("HTTP2 preface") {
-        (StatusCode::HTTP_VERSION_NOT_SUPPORTED, false)
-    } else {
-        (StatusCode::BAD_REQUEST, true)
-    })
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::server_event::{event_words, is_explained, names};
 use crate::records::{CheckOutcome, Functional, Run, RunState, Session, Status};
 
 /// Why a session does not count as done; empty when it does. `diff_exceeded` are the task's size
@@ -68,7 +69,13 @@ pub fn judge(run: &Run, state: RunState) -> (Functional, Vec<String>) {
         .rounds
         .iter()
         .flat_map(|r| r.arms.iter().map(move |a| (r.index, a)));
+    let mut events: Vec<String> = Vec::new();
     for (round, arm) in arms {
+        let place = format!("{}, round {round}", arm.kind.words());
+        events.extend(arm.server_events.iter().map(|event| {
+            let (who, what) = (names(event), event_words(event));
+            format!("{who} ({place}): one failure of the server: {what}")
+        }));
         for session in arm
             .sessions
             .iter()
@@ -83,17 +90,19 @@ pub fn judge(run: &Run, state: RunState) -> (Functional, Vec<String>) {
             } else {
                 failed_by_itself = true;
             }
+            if is_explained(arm, session) {
+                continue;
+            }
             let why = session.failures.join("; ");
-            let place = format!("{}, round {round}", arm.kind.words());
             match failed
                 .iter_mut()
                 .find(|f| f.id == session.id && f.why == why)
             {
-                Some(known) => known.places.push(place),
+                Some(known) => known.places.push(place.clone()),
                 None => failed.push(Failed {
                     id: &session.id,
                     why,
-                    places: vec![place],
+                    places: vec![place.clone()],
                 }),
             }
         }
@@ -107,8 +116,8 @@ pub fn judge(run: &Run, state: RunState) -> (Functional, Vec<String>) {
     } else {
         Functional::Unknown
     };
-    let reasons = failed.iter().map(|f| f.words(seen[f.id])).collect();
-    (functional, reasons)
+    events.extend(failed.iter().map(|f| f.words(seen[f.id])));
+    (functional, events)
 }
 
 /// Whether it cannot be told if the session's work was done: the rig failed, a check could not be

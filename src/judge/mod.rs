@@ -7,6 +7,7 @@ mod gated;
 mod round;
 mod routes;
 mod same_work;
+mod server_event;
 mod split;
 mod summary;
 mod time;
@@ -18,7 +19,8 @@ use crate::records::{Functional, Run, RunState, TimeVerdict, Verdict};
 pub use egress::egress_lines;
 pub use functional::session_failures;
 pub use round::{arm_figures, round_validity};
-pub use routes::{amplification, models_asked, unknown_routes};
+pub use routes::{amplification, missing_fields, models_asked, unknown_routes};
+pub use server_event::server_events;
 pub use split::split;
 #[cfg(test)]
 pub(crate) use summary::tests;

@@ -1,5 +1,6 @@
 //! Figures of an arm, and whether a round's times may be compared.
 
+use super::server_event::{event_words, is_explained, names};
 use crate::clock::Seconds;
 use crate::records::{Arm, ArmKind, Session};
 
@@ -93,13 +94,29 @@ pub fn round_validity(arms: &[Arm], planned: usize, kinds: &[ArmKind]) -> (bool,
                 kind.words()
             ));
         }
-        for s in arm.sessions.iter().filter(|s| !s.status.is_completed()) {
+        for event in &arm.server_events {
+            reasons.push(format!(
+                "{} the server failed as a whole: {}, of {}",
+                kind.words(),
+                event_words(event),
+                names(event)
+            ));
+        }
+        // What an event of the server explains is said once, with it.
+        let own = |s: &&Session| !is_explained(arm, s);
+        for s in arm
+            .sessions
+            .iter()
+            .filter(|s| !s.status.is_completed())
+            .filter(own)
+        {
             reasons.push(format!("{} {}: {}", s.id, kind.words(), s.status.words()));
         }
         for s in arm
             .sessions
             .iter()
             .filter(|s| s.status.is_completed() && s.refusals + s.lost_streams > 0)
+            .filter(own)
         {
             reasons.push(format!(
                 "{} {}: {} requests refused, {} answers broken off",
@@ -146,7 +163,8 @@ fn unlike(arms: &[Arm], kind: ArmKind) -> Vec<String> {
         else {
             continue;
         };
-        if t.failures.is_empty() != a.failures.is_empty() {
+        let explained = is_explained(together, t) || is_explained(alone, a);
+        if t.failures.is_empty() != a.failures.is_empty() && !explained {
             let (done, not) = if t.failures.is_empty() {
                 (together.kind, alone.kind)
             } else {
@@ -170,6 +188,7 @@ fn unlike(arms: &[Arm], kind: ArmKind) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::judge::time::tests::{arm, session};
+    use crate::records::{ServerEvent, Status};
 
     const BOTH: [ArmKind; 2] = [ArmKind::Together, ArmKind::BackToBack];
 
@@ -211,6 +230,42 @@ mod tests {
         let (valid, reasons) = round_validity(&[b, t], 1, &BOTH);
         assert!(!valid);
         assert_eq!(reasons, ["a was done back to back and not together"]);
+    }
+
+    #[test]
+    fn an_event_of_the_server_is_one_reason_and_not_one_for_each_session() {
+        let hit = |id: &str, refusals| {
+            let mut s = session(id, 10.0, 15.0);
+            (s.status, s.refusals) = (Status::ServerError, refusals);
+            s.failures = vec!["the server failed request 1".into(), "not done".into()];
+            s
+        };
+        let alone = vec![session("a", 0.0, 5.0), session("b", 5.0, 9.0)];
+        let b = arm(ArmKind::BackToBack, alone);
+        let mut got_over_it = session("c", 10.0, 15.0);
+        got_over_it.refusals = 1;
+        got_over_it.failures = vec!["1 of its requests refused".into()];
+        let mut t = arm(
+            ArmKind::Together,
+            vec![hit("a", 1), hit("b", 3), got_over_it],
+        );
+        t.server_events = vec![ServerEvent {
+            at_s: Seconds(12.0),
+            sessions: ["a", "b", "c"].map(str::to_owned).to_vec(),
+            requests: 3,
+            status: Some(500),
+            refusal: None,
+            message: Some("context does not fit".into()),
+        }];
+        let (valid, reasons) = round_validity(&[b, t], 2, &BOTH);
+        assert!(!valid);
+        assert_eq!(
+            reasons,
+            [
+                "together the server failed as a whole: all 3 requests in flight failed at once (500: \
+              context does not fit), of a, b and c"
+            ]
+        );
     }
 
     #[test]

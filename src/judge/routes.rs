@@ -32,6 +32,22 @@ fn is_unknown(attempt: &Attempt) -> bool {
     !turned_away && (by_dialect || attempt.refusal == Some(RefusalKind::UnknownRoute))
 }
 
+/// Required fields that the streams of main and side requests lacked, as `FIELD (STREAMS)`, in order
+/// of the first.
+pub fn missing_fields(attempts: &[Attempt]) -> Vec<String> {
+    let mut found: Vec<(&str, u32)> = Vec::new();
+    let answers = attempts.iter().filter(|a| a.role != Role::Probe);
+    for field in answers.flat_map(|a| &a.missing_fields) {
+        match found.iter().position(|f| f.0 == field) {
+            Some(known) => found[known].1 += 1,
+            None if found.len() < LISTED => found.push((field, 1)),
+            None => {}
+        }
+    }
+    let words = |(field, streams): (&str, u32)| format!("{field} ({streams})");
+    found.into_iter().map(words).collect()
+}
+
 /// Every model name asked for, in order of its first request.
 pub fn models_asked(attempts: &[Attempt]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
@@ -101,6 +117,16 @@ mod tests {
         let served = attempt(Role::Main, End::Complete, 0.0, Some(0.5), 1.0);
         let models = models_asked(&[served.clone(), refused, served]);
         assert_eq!(models, ["m", "haiku"]);
+    }
+
+    #[test]
+    fn a_missing_field_is_listed_with_the_number_of_streams_that_lack_it() {
+        let mut lacking = attempt(Role::Main, End::Complete, 0.0, Some(0.5), 1.0);
+        lacking.missing_fields = vec!["choices".to_owned()];
+        let mut more = lacking.clone();
+        more.missing_fields.push("id".to_owned());
+        let listed = missing_fields(&[lacking, more]);
+        assert_eq!(listed, ["choices (2)", "id (1)"]);
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub struct Traffic {
     pub side_requests: u64,
     /// Probes.
     pub probe_requests: u64,
+    /// Those of them that flashrig's gateway answered itself.
+    pub answered_by_gateway: u64,
     /// Main and side requests answered with an error.
     pub refusals: u64,
     /// Main and side requests whose answer broke off.
@@ -55,6 +57,7 @@ pub fn traffic(attempts: &[Attempt]) -> Traffic {
             Role::Probe => sum.probe_requests += 1,
         }
         if a.role == Role::Probe {
+            sum.answered_by_gateway += u64::from(a.answered_by_gateway.is_some());
             continue;
         }
         match a.end {
@@ -136,6 +139,7 @@ pub(crate) mod tests {
             repeats: None,
             repeats_open: false,
             body_changed: false,
+            answered_by_gateway: None,
             gate: None,
             thread: None,
             prefix: None,

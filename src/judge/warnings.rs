@@ -17,6 +17,7 @@ pub fn warnings(run: &Run, rounds: &[(&Arm, &Arm)], sessions: &[SessionSlowdown]
     out.extend(egress_lines(run));
     out.extend(cold_cache(run));
     out.extend(sent_again_while_open(run));
+    out.extend(lacking_streams(run));
     if rounds
         .iter()
         .flat_map(|(t, _)| &t.sessions)
@@ -171,6 +172,42 @@ fn sent_again_while_open(run: &Run) -> Vec<String> {
                 spec.id
             ));
         }
+    }
+    out
+}
+
+/// Fields that are named of a session's streams.
+const FIELDS_NAMED: usize = 3;
+
+/// Whether streams lacked what their protocol requires, which some clients refuse (case D1).
+fn lacking_streams(run: &Run) -> Vec<String> {
+    let mut out = Vec::new();
+    for spec in &run.spec.sessions {
+        let of_name = run
+            .rounds
+            .iter()
+            .flat_map(|r| &r.arms)
+            .flat_map(|a| &a.sessions)
+            .filter(|s| s.id == spec.id);
+        let Some(first) = of_name.clone().find(|s| !s.missing_fields.is_empty()) else {
+            continue;
+        };
+        let named: Vec<&str> = first
+            .missing_fields
+            .iter()
+            .take(FIELDS_NAMED)
+            .map(String::as_str)
+            .collect();
+        let again: u64 = of_name.map(|s| s.repeats).sum();
+        let again = match again {
+            0 => "clients may refuse such answers, and ask again".to_owned(),
+            n => format!("its client may refuse such answers: {n} requests were sent again"),
+        };
+        out.push(format!(
+            "streams to {} lack required fields, by the number of streams: {}; {again}",
+            spec.id,
+            named.join(", ")
+        ));
     }
     out
 }

@@ -135,11 +135,6 @@ impl Prepared {
         prepared
     }
 
-    /// Bytes of the first body.
-    pub fn first_bytes(&self) -> usize {
-        self.first.as_ref().map_or(0, |ask| ask.body.len())
-    }
-
     fn request(&self) -> Ask {
         Ask {
             session: self.plan.id.clone(),

@@ -177,6 +177,21 @@ pub enum RefusalKind {
     Other,
 }
 
+/// What flashrig's gateway answered in the server's place, because it was told to answer probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum OwnAnswer {
+    /// That somebody is there.
+    Greeting,
+    /// The served model, or that another one is not served.
+    Models,
+    /// The length of a prompt, estimated from its bytes: not the server's count.
+    TokenEstimate {
+        /// The tokens that the client was told.
+        tokens: u64,
+    },
+}
+
 /// A tool call, put together from its fragments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCallFact {
@@ -264,6 +279,9 @@ pub struct Attempt {
     pub repeats_open: bool,
     /// Whether the gateway changed the body (a cold-cache nonce).
     pub body_changed: bool,
+    /// What the gateway answered itself; `null` when the request was the server's to answer.
+    #[serde(default)]
+    pub answered_by_gateway: Option<OwnAnswer>,
     /// What it found at the gate; `null` when there was none or the request is not for it.
     #[serde(default)]
     pub gate: Option<GateFact>,
@@ -312,6 +330,7 @@ impl Attempt {
             repeats: None,
             repeats_open: false,
             body_changed: false,
+            answered_by_gateway: None,
             gate: None,
             thread: None,
             prefix: None,

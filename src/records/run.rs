@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{GateOrder, Session, Verdict};
+use super::{GateOrder, RefusalKind, Session, Verdict};
 use crate::clock::Seconds;
 
 /// The version of the format of `run.json`.
@@ -135,6 +135,9 @@ pub struct Spec {
     /// Longer prompts, in estimated tokens, are refused by the gateway; `null` when none are.
     #[serde(default)]
     pub max_prompt_tokens: Option<u64>,
+    /// Whether flashrig's gateway answered probes itself instead of passing them on.
+    #[serde(default)]
+    pub answer_probes: bool,
     /// By agent, the settings of its own that keep its prompts from changing at the start, as
     /// `NAME=VALUE`; `null` when agents ran as they come. An agent without such a setting has an
     /// empty list.
@@ -249,6 +252,23 @@ pub struct RigLag {
     pub max: f64,
 }
 
+/// A failure of the server that hit several sessions at once: every request in flight failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerEvent {
+    /// When the first of them failed, in seconds since the start of the run.
+    pub at_s: Seconds,
+    /// The sessions whose requests failed.
+    pub sessions: Vec<String>,
+    /// How many requests failed.
+    pub requests: u32,
+    /// The status of the first.
+    pub status: Option<u16>,
+    /// Why, when its words tell.
+    pub refusal: Option<RefusalKind>,
+    /// The server's words to the first.
+    pub message: Option<String>,
+}
+
 /// One arm of one round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Arm {
@@ -271,6 +291,9 @@ pub struct Arm {
     pub cpu_share: Option<f64>,
     /// How late the rig's own event loop was while the sessions ran; `null` when not measured.
     pub rig_lag_ms: Option<RigLag>,
+    /// Failures of the server that hit several sessions at once, in order.
+    #[serde(default)]
+    pub server_events: Vec<ServerEvent>,
     /// Sessions, in the order of the plan.
     pub sessions: Vec<Session>,
 }
@@ -288,6 +311,7 @@ impl Arm {
             cached_share: None,
             cpu_share: None,
             rig_lag_ms: None,
+            server_events: Vec::new(),
             sessions: Vec::new(),
         }
     }

@@ -41,6 +41,9 @@ pub struct Session {
     pub side_requests: u64,
     /// Probes: connectivity, model list, token count.
     pub probe_requests: u64,
+    /// Those of them that flashrig's gateway answered itself, as it was told to.
+    #[serde(default)]
+    pub answered_by_gateway: u64,
     /// Main and side requests that the server refused or answered with an error.
     pub refusals: u64,
     /// Main and side requests whose answer broke off.
@@ -58,6 +61,10 @@ pub struct Session {
     /// `METHOD PATH -> STATUS (COUNT)`.
     #[serde(default)]
     pub unknown_routes: Vec<String>,
+    /// Required fields that streams to it lacked, as `FIELD (STREAMS)`: clients may refuse such
+    /// answers, and ask again.
+    #[serde(default)]
+    pub missing_fields: Vec<String>,
     /// Every model name asked for, in order of its first request.
     #[serde(default)]
     pub models_asked: Vec<String>,

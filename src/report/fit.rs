@@ -9,7 +9,7 @@ use super::figures::{count, seconds, times};
 use super::text::new_table;
 use crate::clock::Seconds;
 use crate::config::count_in_words;
-use crate::judge::fit::verdict_words;
+use crate::judge::fit::{BOTTLENECK, verdict_words};
 use crate::records::{
     Cell, CellVerdict, ContextSource, LoadRun, LoadVerdict, RecallRule, RunState, Thresholds,
 };
@@ -90,9 +90,6 @@ fn head(run: &LoadRun, out: &mut String) {
         server.model,
         server.name,
     );
-    if !server.settings.is_empty() {
-        let _ = writeln!(out, "with {}", server.settings.join(", "));
-    }
     let spec = &run.spec;
     let mut parts = vec![
         plural(spec.rounds, "round"),
@@ -137,8 +134,14 @@ fn of_context(run: &LoadRun, context: u64, cells: &[&Cell], out: &mut String) {
     let _ = writeln!(out, "{}\n", speed_table(cells));
     let _ = writeln!(out, "{}", other_table(cells));
     bars(cells, run.spec.thresholds, out);
+    let mut said = false;
     for cell in cells {
-        for reason in &cell.reasons {
+        // The warnings below say once for all where the client was the bottleneck.
+        let told = |reason: &&String| !reason.starts_with(BOTTLENECK);
+        if cell.reasons.iter().any(|r| told(&r)) && !std::mem::replace(&mut said, true) {
+            let _ = writeln!(out);
+        }
+        for reason in cell.reasons.iter().filter(told) {
             let _ = writeln!(out, "  {}: {reason}", plural(cell.sessions, "session"));
         }
     }
@@ -185,8 +188,13 @@ fn other_table(cells: &[&Cell]) -> Table {
     let has_memory = cells.iter().any(|c| c.peak_memory_bytes.is_some());
     let has_side = cells.iter().any(|c| c.side.is_some());
     let mut head = vec!["sessions", "cold first token", "worst", "warm"];
+    // Where others came in warm turns, those that had to wait for a prefill would drown.
+    let is_mixed = cells.iter().any(|c| c.side != c.side_during_cold);
     if has_side {
         head.extend(["side p50", "p95", "max", "over 60 s"]);
+    }
+    if is_mixed {
+        head.push("p95 in cold phase");
     }
     head.extend(["recall", "refused", "cached"]);
     if has_memory {
@@ -210,6 +218,9 @@ fn other_table(cells: &[&Cell]) -> Table {
                     format!("{} of {}", side.over_60s, side.n),
                 ],
             });
+        }
+        if is_mixed {
+            row.push(of_seconds(cell.side_during_cold.and_then(|s| s.p95_s)));
         }
         row.push(if cell.recall.asked == 0 {
             "–".to_owned()
@@ -290,7 +301,7 @@ fn bars(cells: &[&Cell], limits: Thresholds, out: &mut String) {
     }
     let _ = writeln!(
         out,
-        "            ┊ at {:.2} and {:.2} times the time alone\n",
+        "            ┊ at {:.2} and {:.2} times the time alone",
         limits.pass, limits.fail
     );
 }
@@ -299,5 +310,69 @@ fn ending(verdict: &LoadVerdict, out: &mut String) {
     let _ = writeln!(out);
     for warning in &verdict.warnings {
         let _ = writeln!(out, "  mind: {warning}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::fit::tests::{K32, K256, measured, run};
+    use crate::judge::fit::{cells, verdict};
+    use crate::records::{CellStop, LeftOut, Measured, StopKind};
+
+    fn judged(mut run: LoadRun) -> String {
+        run.cells = cells(&run);
+        run.verdict = Some(verdict(&run, &run.cells));
+        text(&run)
+    }
+
+    fn refused(context: u64, sessions: usize) -> Measured {
+        let mut refused = measured(1, context, &vec![1.0; sessions]);
+        for lane in &mut refused.lanes {
+            lane.turns.clear();
+        }
+        refused.warm_span_s = None;
+        refused.stopped = Some(CellStop {
+            kind: StopKind::Refused,
+            words: "s2's first turn was refused: no room".to_owned(),
+        });
+        refused
+    }
+
+    #[test]
+    fn a_grid_with_a_refused_size() {
+        let mut run = run(&[K32, K256], &[1, 2, 3], 2);
+        for round in 1..=2 {
+            let f = f64::from(round);
+            run.measured.push(measured(round, K32, &[10.0]));
+            run.measured
+                .push(measured(round, K32, &[17.4 + 0.1 * f, 17.0]));
+            run.measured
+                .push(measured(round, K32, &[23.7, 23.7, 23.0 + 0.1 * f]));
+            run.measured.push(measured(round, K256, &[10.3]));
+        }
+        run.measured.push(refused(K256, 2));
+        run.left_out = (1..=2)
+            .map(|round| LeftOut {
+                round: Some(round),
+                context_tokens: K256,
+                sessions: 3,
+                reason: "the server refused 2 sessions at this context length".to_owned(),
+            })
+            .collect();
+        insta::assert_snapshot!(judged(run));
+    }
+
+    #[test]
+    fn a_killed_run_says_how_to_go_on() {
+        let mut run = run(&[K32], &[1, 2], 1);
+        run.state = RunState::Unfinished;
+        run.measured.push(measured(1, K32, &[10.0]));
+        let told = judged(run);
+        assert!(told.contains("flashrig fit --resume goes on"), "{told}");
+        assert!(
+            told.contains("2 sessions: not measured: the run ended before"),
+            "{told}"
+        );
     }
 }

@@ -5,6 +5,7 @@ mod figures;
 mod fit;
 mod makespans;
 mod prefix;
+mod probes;
 mod svg;
 mod text;
 mod ttft;

@@ -7,7 +7,7 @@ use console::Style;
 
 use super::figures::{count, middle, part, ratio, seconds, sessions, shown_rounds, times};
 use super::makespans::makespans;
-use super::prefix;
+use super::{prefix, probes};
 use crate::judge::egress_lines;
 use crate::records::{
     ArmKind, CachePolicy, ContextSource, Functional, Run, RunState, Session, Status, TimeVerdict,
@@ -46,6 +46,7 @@ fn whole(run: &Run, out: &mut String) {
     let _ = writeln!(out);
     makespans(run, out);
     prefix::lines(run, out);
+    probes::line(run, out);
     match &run.verdict {
         Some(verdict) => verdicts(run, verdict, out),
         // The verdict's warnings say it otherwise.

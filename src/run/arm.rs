@@ -15,7 +15,7 @@ use super::verifying::{Verify, complete};
 use crate::clock::Seconds;
 use crate::config::in_words;
 use crate::gateway::Gate;
-use crate::judge::arm_figures;
+use crate::judge::{arm_figures, server_events};
 use crate::plan::SessionPlan;
 use crate::records::{Arm, ArmKind, RigLag, Session, Status, What};
 use crate::server::wait_idle;
@@ -40,6 +40,8 @@ pub async fn run(context: &Context, round: u32, kind: ArmKind) -> anyhow::Result
         p99: lag.p99_ms,
         max: lag.max_ms,
     });
+    let requests = gone.iter().map(|(one, _)| one);
+    let events = server_events(requests.map(|one| (one.plan.id.as_str(), &*one.attempts)));
     let mut verified = Vec::with_capacity(gone.len());
     for (one, mut session) in gone {
         if let Some(words) = context.escaped(one.plan.index, &source_before)? {
@@ -61,6 +63,7 @@ pub async fn run(context: &Context, round: u32, kind: ArmKind) -> anyhow::Result
     let mut arm = Arm {
         idle_wait_s: Some(Seconds::from(idle_wait)),
         rig_lag_ms: lag,
+        server_events: events,
         sessions: verified,
         ..Arm::unmeasured(kind)
     };

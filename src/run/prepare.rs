@@ -195,6 +195,7 @@ async fn open_gateway(
         },
         nonce: nonce(context, &plan.id, round, kind),
         gate,
+        answer_probes: (context.plan.answer_probes).then(|| context.server.record.model.clone()),
         origin: context.bus.origin().clone(),
     };
     let (live, id) = (context.bus.live(), plan.id.clone());
@@ -248,7 +249,8 @@ async fn open_gateway(
             step,
         });
     };
-    Ok(Session::open(config, observer).await?)
+    let opening = Session::open(config, observer);
+    Ok(context.event_loop.run(opening).await?)
 }
 
 /// The proxy that keeps a session on this machine.

@@ -3,7 +3,7 @@
 use super::drive::Gone;
 use crate::agent::{Evidence, judge};
 use crate::clock::{Origin, Seconds};
-use crate::judge::{amplification, models_asked, split, traffic, unknown_routes};
+use crate::judge::{amplification, missing_fields, models_asked, split, traffic, unknown_routes};
 use crate::process::TreeEnd;
 use crate::records::{Attempt, EgressOutcome, Session, TreeProof};
 
@@ -43,12 +43,14 @@ pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
         sub_agent_requests: sum.sub_agent_requests,
         side_requests: sum.side_requests,
         probe_requests: sum.probe_requests,
+        answered_by_gateway: sum.answered_by_gateway,
         refusals: sum.refusals,
         lost_streams: sum.lost_streams,
         repeats: sum.repeats,
         repeats_open: sum.repeats_open,
         amplification: amplification(attempts),
         unknown_routes: unknown_routes(attempts),
+        missing_fields: missing_fields(attempts),
         models_asked: models_asked(attempts),
         rejected_requests: sum.rejected,
         long_prompts: sum.long_prompts,

@@ -12,7 +12,7 @@ use super::stop::Stop;
 use crate::agent::Places;
 use crate::clock::Seconds;
 use crate::config::in_words;
-use crate::gateway::LagMeter;
+use crate::gateway::{EventLoop, LagMeter};
 use crate::judge::{round_validity, verdict};
 use crate::plan::{Plan, arm_order};
 use crate::process::Sandbox;
@@ -55,6 +55,8 @@ pub struct Context {
     pub cores: Option<u32>,
     /// Measures how late the rig's own event loop is.
     pub lag: LagMeter,
+    /// Where all listeners run.
+    pub event_loop: EventLoop,
 }
 
 /// How a run ended.

@@ -87,6 +87,12 @@ pub(super) fn list(changes: &[Change]) -> String {
     all.join(" ")
 }
 
+/// The name of a changed profile.
+pub(super) fn named(name: &str, changes: &[Change]) -> String {
+    let texts: Vec<&str> = changes.iter().map(|c| c.text.as_str()).collect();
+    format!("{name} with {}", texts.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,6 +119,11 @@ mod tests {
         .unwrap();
         let table = profile.timing.table();
         assert_eq!(table.cache_ram, Some(ByteSize(4 << 30)));
+        assert!(
+            profile.name.starts_with("flash-next with cache_ram=4GB, "),
+            "{}",
+            profile.name
+        );
         assert_eq!((table.kv_bits, profile.context), (8, 4096));
         assert_eq!(table.faults.stall_after_requests, Some(6));
     }

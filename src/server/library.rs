@@ -79,6 +79,8 @@ impl Library {
             change.apply(&mut table);
         }
         let file = format!("{file} with {}", change::list(changes));
+        // What was changed belongs to its name: the server tells it, and records keep it.
+        let name = &change::named(name, changes);
         let raw = RawProfile::deserialize(table).map_err(|error| FileError::Invalid {
             file: file.clone(),
             message: error.to_string().trim_end().to_owned(),

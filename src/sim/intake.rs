@@ -147,7 +147,7 @@ impl Service {
             fault: self.faults.of(number),
             uncached: self.faults.uncached(number),
             streamed: ask.stream,
-            _memory: memory,
+            memory: Some(memory),
             events,
         };
         // Counted here and not by the engine, so that two requests at once cannot both be under

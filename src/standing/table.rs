@@ -1,7 +1,7 @@
 //! A snapshot, and a request, as people read them. Pure.
 
 use super::board::{ClientSnapshot, Heard, Snapshot};
-use super::tally::{is_refusal, word};
+use super::tally::{is_refusal, refusal_kind, word};
 use crate::records::{End, Role};
 
 const HEAD: [&str; 9] = [
@@ -77,6 +77,9 @@ pub fn finished_line(heard: &Heard) -> Option<String> {
     if let Some(output) = attempt.output_tokens {
         line += &format!(", {output} out");
     }
+    if is_refusal(attempt.end) {
+        line += &format!(", {}", refusal_kind(attempt).replace('_', " "));
+    }
     if let (true, Some(error)) = (is_refusal(attempt.end), &attempt.error) {
         let one_line: String = error
             .message
@@ -107,7 +110,7 @@ mod tests {
     use super::super::tally::tests::answered;
     use super::*;
     use crate::gateway::GatewayEvent;
-    use crate::records::AttemptError;
+    use crate::records::{AttemptError, RefusalKind};
 
     #[test]
     fn the_table_has_a_line_for_each_client_in_columns_and_unknown_is_a_dash() {
@@ -150,11 +153,16 @@ mod tests {
             "anna  main POST /v1/messages  200 complete  3.50 s, TTFT 1.00 s, 100 in (40 cached), 21 out"
         );
         attempt.end = End::Refused;
+        attempt.refusal = Some(RefusalKind::ContextTooSmall);
         attempt.error = Some(AttemptError {
             message: "too\nlong\u{1b}[2J".to_owned(),
             ..AttemptError::default()
         });
-        assert!(told(&attempt).unwrap().ends_with(": too long [2J"));
+        let line = told(&attempt).unwrap();
+        assert!(
+            line.ends_with(", context too small: too long [2J"),
+            "{line}"
+        );
         let mut probe = answered();
         probe.role = Role::Probe;
         assert_eq!(told(&probe), None);

@@ -11,11 +11,6 @@ use crate::records::{Attempt, End, Role};
 
 /// The latest answers that medians and rates are of.
 const LATEST: usize = 51;
-/// Kinds of refusal come from servers; more than this many are counted as `other`.
-const MOST_KINDS: usize = 40;
-/// The longest kind, in characters.
-const LONGEST_KIND: usize = 60;
-
 /// What requests are counted by; each as the record stores it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestKind {
@@ -121,7 +116,7 @@ impl ClientFigures {
         let role = kind.role.clone();
         *self.requests.entry(kind).or_default() += 1;
         if is_refusal(attempt.end) {
-            self.refused_as(refusal_kind(attempt));
+            *self.refusals.entry(refusal_kind(attempt)).or_default() += 1;
         }
         let clocks = &attempt.clocks;
         if let (Some(permit), Some(body)) = (clocks.permit_s, clocks.body_s) {
@@ -160,12 +155,6 @@ impl ClientFigures {
             add(&mut self.cached_tokens, attempt.cached_tokens);
             self.input_tokens_with_cached += attempt.input_tokens.unwrap_or(0);
         }
-    }
-
-    fn refused_as(&mut self, kind: String) {
-        let known = self.refusals.contains_key(&kind) || self.refusals.len() < MOST_KINDS;
-        let kind = if known { kind } else { "other".to_owned() };
-        *self.refusals.entry(kind).or_default() += 1;
     }
 }
 
@@ -247,12 +236,15 @@ pub fn is_refusal(end: End) -> bool {
     )
 }
 
-fn refusal_kind(attempt: &Attempt) -> String {
-    let told = attempt.error.as_ref().and_then(|error| error.kind.as_ref());
-    match (told, attempt.status) {
-        (Some(kind), _) => kind.chars().take(LONGEST_KIND).collect(),
-        (None, Some(status)) => format!("http_{status}"),
-        (None, None) => word(&attempt.end),
+/// Why a request was refused or failed. All of them are flashrig's own words, of which there are
+/// few: a server's could be any, and fill the memory.
+pub fn refusal_kind(attempt: &Attempt) -> String {
+    let told = attempt.error.as_ref().and_then(|error| error.kind.clone());
+    match (attempt.refusal, attempt.end) {
+        (Some(kind), _) => word(&kind),
+        // The gateway's own kind.
+        (None, End::RejectedByGateway) => told.unwrap_or_else(|| word(&attempt.end)),
+        (None, end) => word(&end),
     }
 }
 
@@ -274,7 +266,7 @@ pub(super) mod tests {
     use super::*;
     use crate::clock::Seconds;
     use crate::judge::tests::attempt;
-    use crate::records::AttemptError;
+    use crate::records::{AttemptError, RefusalKind};
 
     /// An attempt of one second to its first token and two of decoding, 20 tokens.
     pub fn answered() -> Attempt {
@@ -324,23 +316,43 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn refusals_are_counted_by_kind_and_made_up_kinds_cannot_fill_the_memory() {
-        let mut refused = attempt(Role::Main, End::Refused, 0.0, None, 0.1);
-        refused.status = Some(413);
-        assert_eq!(after(&[refused.clone()]).refusals["http_413"], 1);
-        let many: Vec<_> = (0..100)
-            .map(|n| {
-                let mut one = refused.clone();
-                one.error = Some(AttemptError {
-                    kind: Some(format!("kind {n}")),
-                    ..AttemptError::default()
-                });
-                one
-            })
+    fn refusals_are_counted_by_flashrigs_own_kinds_whatever_words_a_server_makes_up() {
+        let kind = |end, refusal, told: &str| {
+            let mut refused = attempt(Role::Main, end, 0.0, None, 0.1);
+            refused.refusal = refusal;
+            refused.error = Some(AttemptError {
+                kind: Some(told.to_owned()),
+                ..AttemptError::default()
+            });
+            refused
+        };
+        let figures = after(&[
+            kind(
+                End::Refused,
+                Some(RefusalKind::ContextTooSmall),
+                "made up 1",
+            ),
+            kind(
+                End::Refused,
+                Some(RefusalKind::ContextTooSmall),
+                "made up 2",
+            ),
+            kind(End::RejectedByGateway, None, "invalid_api_key"),
+            kind(End::UpstreamError, None, "made up 3"),
+            kind(End::Unreachable, None, "server_unreachable"),
+        ]);
+        let counted: Vec<(&str, u64)> = figures
+            .refusals
+            .iter()
+            .map(|(kind, count)| (kind.as_str(), *count))
             .collect();
-        let figures = after(&many);
-        assert_eq!(figures.refusals.len(), MOST_KINDS + 1);
-        assert_eq!(figures.refusals["other"], 60);
+        let want = [
+            ("context_too_small", 2),
+            ("invalid_api_key", 1),
+            ("unreachable", 1),
+            ("upstream_error", 1),
+        ];
+        assert_eq!(counted, want);
     }
 
     #[test]

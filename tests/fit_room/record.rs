@@ -101,6 +101,10 @@ fn the_picture_stands_beside_the_record() {
     quick(&place);
     let picture = place.result_text("slowdown.svg");
     assert!(picture.starts_with("<svg") && picture.contains("4K context"));
+    let folder = place.results();
+    let folder = folder.to_str().unwrap();
+    let again = place.run(["report", folder, "--format", "svg"]);
+    assert_eq!(again.stdout.trim_end(), picture.trim_end());
 }
 
 #[test]

@@ -40,7 +40,11 @@ fn place() -> Place {
 
 /// Starts a run and waits until so many combinations are measured and one more has begun.
 fn in_the_middle(place: &Place, finished: usize) -> Child {
-    let mut child = place.start(ARGS);
+    begun(place, &ARGS, finished)
+}
+
+fn begun(place: &Place, args: &[&str], finished: usize) -> Child {
+    let mut child = place.start(args);
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         assert!(Instant::now() < deadline, "the run does not get on");
@@ -159,6 +163,21 @@ fn after_kill_9_the_events_tell_what_was_measured_and_the_run_goes_on() {
         .map(|e| e["at_s"].as_f64().unwrap())
         .collect();
     assert!(instants.is_sorted(), "{instants:?}");
+}
+
+#[test]
+fn values_that_were_changed_with_set_are_changed_again() {
+    let place = place();
+    let mut args = ARGS.to_vec();
+    args.extend(["--set", "cache_tokens=500000"]);
+    let mut child = begun(&place, &args, 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let ran = resumed(&place, &[]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let server = &ran.record()["server"];
+    assert_eq!(server["name"], "even with cache_tokens=500000");
+    assert_eq!(server["settings"][0], "cache_tokens=500000");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How a generation request is answered.
@@ -20,8 +20,17 @@ pub enum Answer {
     /// With status 500 to all when another generation request is in it, else whole after a while:
     /// slots that share one budget of memory.
     FailedBeside,
+    /// With status 500 at once to so many generation requests that are in it together, as soon as
+    /// they are: slots that share one budget, however late the second comes.
+    FailedTogether(usize),
     /// With status 500 and words.
     Failed,
+    /// With this status and this body.
+    Says(&'static str, &'static str),
+    /// Whole, of a prompt of 1000 tokens none of which was cached.
+    Forgotten,
+    /// A stream whose frames lack what its protocol requires.
+    Lacking,
     /// With 400 and words.
     Refused,
     /// A stream that closes in its middle.
@@ -47,6 +56,9 @@ struct Counts {
     met: AtomicUsize,
     metrics: AtomicUsize,
     busy: AtomicBool,
+    /// Requests that wait until enough of them are in it.
+    gathered: Mutex<usize>,
+    all_here: Condvar,
 }
 
 impl Faulty {
@@ -89,6 +101,19 @@ impl Faulty {
 const STAY: Duration = Duration::from_secs(1);
 
 impl Counts {
+    /// Waits until `wanted` requests are here.
+    fn gather(&self, wanted: usize) {
+        let mut here = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        *here += 1;
+        self.all_here.notify_all();
+        while *here < wanted {
+            here = self
+                .all_here
+                .wait(here)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
     /// Stays for a while; the answer is whole only when no other request made it otherwise.
     fn unless_beside(&self, answer: Answer) -> Answer {
         let met = self.met.load(Ordering::SeqCst);
@@ -138,6 +163,10 @@ fn serve(
             let answer = match answer(number) {
                 beside @ (Answer::OverloadedBeside | Answer::FailedBeside) => {
                     counts.unless_beside(beside)
+                }
+                Answer::FailedTogether(wanted) => {
+                    counts.gather(wanted);
+                    Answer::Failed
                 }
                 other => other,
             };
@@ -198,6 +227,7 @@ fn generate(stream: &mut TcpStream, answer: Answer) -> std::io::Result<()> {
                 r#"{"error":{"type":"invalid_request_error","message":"no such thing"}}"#,
             );
         }
+        Answer::Says(status, body) => return whole(stream, status, body),
         Answer::GoodAfter(wait) => std::thread::sleep(wait),
         _ => {}
     }
@@ -211,6 +241,23 @@ fn generate(stream: &mut TcpStream, answer: Answer) -> std::io::Result<()> {
         r#"{"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"so "},"finish_reason":null}]}"#,
     )?;
     match answer {
+        Answer::Lacking => {
+            event(stream, r#"{"id":"1"}"#)?;
+            event(
+                stream,
+                r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#,
+            )?;
+        }
+        Answer::Forgotten => {
+            event(
+                stream,
+                r#"{"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"it is"},"finish_reason":"stop"}]}"#,
+            )?;
+            event(
+                stream,
+                r#"{"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":1000,"completion_tokens":3,"total_tokens":1003,"prompt_tokens_details":{"cached_tokens":0}}}"#,
+            )?;
+        }
         Answer::Truncated => return Ok(()),
         Answer::ErrorEvent => event(
             stream,

@@ -21,6 +21,7 @@ mod machine;
 mod no_request;
 mod record;
 mod rounds;
+mod said;
 mod secrets;
 mod server_faults;
 mod stage;

@@ -29,6 +29,8 @@ pub struct Setup {
     pub limits: Limits,
     pub nonce: Option<String>,
     pub gate: Option<Arc<Gate>>,
+    /// The served model, when the gateway answers probes itself.
+    pub answer_probes: Option<String>,
     /// In place of the scripted server's.
     pub url: Option<String>,
     /// Where the gateway runs, in place of the test's own runtime.
@@ -54,6 +56,7 @@ impl Rig {
             limits: setup.limits,
             nonce: setup.nonce,
             gate: setup.gate,
+            answer_probes: setup.answer_probes,
             origin: origin.clone(),
         };
         let runtime = setup

@@ -17,6 +17,11 @@ pub struct Serving {
 impl Serving {
     /// Starts `flashrig` with these arguments and reads the address off its first line.
     pub fn start(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        Self::start_told(args).0
+    }
+
+    /// The same, with its first line.
+    pub fn start_told(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> (Self, String) {
         let mut child = Command::new(env!("CARGO_BIN_EXE_flashrig"))
             .args(args)
             .stdin(Stdio::null())
@@ -28,10 +33,10 @@ impl Serving {
         let mut lines = BufReader::new(child.stdout.as_mut().unwrap());
         lines.read_line(&mut line).unwrap();
         let url = line
-            .split([' ', ','])
+            .split([' ', ',', '"'])
             .find_map(|word| word.strip_prefix("http://"));
         let addr = url.unwrap_or_else(|| panic!("{line}")).to_owned();
-        Self { child, addr }
+        (Self { child, addr }, line)
     }
 
     pub fn url(&self) -> String {

@@ -209,20 +209,20 @@ impl Peer {
         self.send(chunk).await;
     }
 
-    /// The head of a chunked event stream.
+    /// The head of a chunked event stream; the connection is for this one only.
     pub async fn start_stream(&mut self) {
-        self.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+        self.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n").await;
     }
 
     pub async fn end_stream(&mut self) {
         self.send("0\r\n\r\n").await;
     }
 
-    /// A whole JSON answer.
+    /// A whole JSON answer; the connection is for this one only.
     pub async fn answer(&mut self, status: &str, body: &str) {
         let length = body.len();
         let head = format!(
-            "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+            "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
         );
         self.send(head + body).await;
     }

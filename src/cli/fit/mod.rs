@@ -10,7 +10,7 @@ use anyhow::anyhow;
 use tokio::sync::mpsc;
 
 use super::console::Console;
-use super::exit::{Exit, Failure, OrFail};
+use super::exit::{Exit, Failure, OrFail, usage};
 use super::loading::{Told, aim, begun, reach, speed, target};
 use super::pair::surroundings::writable;
 use super::signals;
@@ -22,7 +22,7 @@ use crate::report;
 use crate::run::fit::{Begin, FitContext, execute};
 use crate::run::{Bus, Live, Stop};
 use crate::server::Target;
-use crate::store::{Store, write_atomically};
+use crate::store::{Store, Stored, read_run, write_atomically};
 
 pub use args::FitArgs;
 
@@ -149,6 +149,12 @@ async fn again(
     live: Told,
     stop: Stop,
 ) -> Result<(FitContext, Begin, PathBuf), Failure> {
+    if let Ok(Stored::Pair(run)) = read_run(folder) {
+        return Err(usage(format!(
+            "--resume: {} is a run of {}, not of fit",
+            run.id, run.command
+        )));
+    }
     let (store, last) = Store::<LoadRun>::reopen(folder).or_usage()?;
     let Some(run) = store.run().cloned() else {
         return Err(Failure {
@@ -161,7 +167,7 @@ async fn again(
     let spec = run.spec.clone();
     let project = std::env::current_dir().or_rig()?;
     // The address of an embedded server is a new one each time; its profile's name is not.
-    let name = args.server.server.as_deref().unwrap_or(&run.server.name);
+    let name = typed::base_name(&run.server);
     let was = &run.server;
     let target = match target(Some(name), None, &was.settings, &project)? {
         Target::Simulated { .. } => target(Some(name), was.speed, &was.settings, &project)?,

@@ -182,7 +182,7 @@ pub fn agrees(args: &FitArgs, run: &LoadRun) -> Result<(), Failure> {
         (
             "--server",
             args.server.server.as_ref().is_some_and(|s| {
-                *s != run.server.name && !run.server.url.starts_with(s.trim_end_matches('/'))
+                s != base_name(&run.server) && !run.server.url.starts_with(s.trim_end_matches('/'))
             }),
         ),
     ];
@@ -252,6 +252,12 @@ pub fn is_open(run: &LoadRun) -> Result<(), Failure> {
         )));
     }
     Ok(())
+}
+
+/// The name of the server's profile without what was changed of it, or its address.
+pub fn base_name(server: &Server) -> &str {
+    let name = server.name.as_str();
+    name.split_once(" with ").map_or(name, |(base, _)| base)
 }
 
 /// A duration that a record has in seconds.

@@ -14,7 +14,7 @@ use crate::cli::exit::{Exit, Failure, OrFail};
 use crate::cli::setting::{Setting, sandbox};
 use crate::cli::{progress, signals};
 use crate::clock::{Origin, Seconds};
-use crate::gateway::LagMeter;
+use crate::gateway::EventLoop;
 use crate::judge::answer;
 use crate::plan::Plan;
 use crate::records::{RUN_SCHEMA, Rig, Run, RunState, Spec};
@@ -147,11 +147,13 @@ async fn prepare(
             thresholds: plan.thresholds,
             gate: plan.gate,
             max_prompt_tokens: plan.max_prompt_tokens,
+            answer_probes: plan.answer_probes,
             stable_prefix: wanted.stable_prefix.clone(),
         },
         rounds: Vec::new(),
         verdict: None,
     };
+    let event_loop = EventLoop::start().or_rig()?;
     let context = Context {
         plan,
         server,
@@ -167,7 +169,8 @@ async fn prepare(
         bodies: Bodies::start(!args.no_bodies),
         keep: args.keep,
         cores,
-        lag: LagMeter::start(|_| ()).or_rig()?,
+        lag: event_loop.lag(|_| ()).or_rig()?,
+        event_loop,
     };
     Ok((context, record))
 }

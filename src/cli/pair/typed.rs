@@ -138,6 +138,7 @@ pub fn plan(
     Plan {
         gate: wanted.gate,
         max_prompt_tokens: args.max_prompt,
+        answer_probes: args.answer_probes,
         allow_egress: args.allow_egress.clone(),
         ..plan
     }

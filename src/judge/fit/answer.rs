@@ -1,6 +1,6 @@
 //! The answer over all combinations, in words and as an exit code needs it.
 
-use super::cell::passes;
+use super::cell::{BOTTLENECK, passes};
 use super::recall;
 use crate::config::count_in_words;
 use crate::judge::Answer;
@@ -125,12 +125,7 @@ pub fn words(verdict: CellVerdict) -> &'static str {
 /// What a reader should know before trusting the figures.
 pub fn warnings(run: &LoadRun, cells: &[Cell]) -> Vec<String> {
     let mut all = Vec::new();
-    let measured = |c: &&Cell| c.verdict != CellVerdict::Unknown;
-    if cells
-        .iter()
-        .filter(measured)
-        .any(|c| c.sessions > 1 && c.slowdown.n == 1)
-    {
+    if run.spec.rounds == 1 && cells.iter().any(|c| c.sessions > 1 && c.slowdown.n > 0) {
         all.push("one round: no interval, so chance is not excluded".to_owned());
     }
     if run.calibration.is_some_and(|c| !c.fixed_output) {
@@ -146,7 +141,7 @@ pub fn warnings(run: &LoadRun, cells: &[Cell]) -> Vec<String> {
     };
     if let Some(places) = places(&|c| c.client_bottleneck) {
         all.push(format!(
-            "flashrig's own client was the bottleneck at {places}: those figures are not the server's"
+            "{BOTTLENECK} at {places}: those figures are not the server's"
         ));
     }
     if let Some(places) = places(&|c| c.cached_share.is_some_and(|s| s < CACHE_LOST)) {

@@ -10,6 +10,8 @@ use crate::records::{
 };
 use crate::stats::{self, median};
 
+/// How the reason begins that tells of rounds in which the client was too slow.
+pub const BOTTLENECK: &str = "flashrig's own client was the bottleneck";
 /// A side request above this is counted apart.
 const LONG_SIDE_S: f64 = 60.0;
 
@@ -32,7 +34,8 @@ pub fn judge(run: &LoadRun, context_tokens: u64, sessions: u32) -> Cell {
         ttft_cold_s: median(&ttft_cold).map(Seconds),
         ttft_cold_worst_s: ttft_cold.into_iter().reduce(f64::max).map(Seconds),
         ttft_warm_s: middle(&warm, |t| Some(t.ttft_s?.0)).map(Seconds),
-        side: side(&rounds),
+        side: side(&rounds, |_| true),
+        side_during_cold: side(&rounds, |s| s.during_cold),
         recall: recall::recall(&rounds),
         refused: refused(&rounds),
         errors: errors(&rounds),
@@ -112,8 +115,9 @@ fn speeds(run: &LoadRun, rounds: &[&Measured]) -> Vec<f64> {
         .collect()
 }
 
-fn side(rounds: &[&Measured]) -> Option<SideFigures> {
-    let sent: Vec<&SideTurn> = rounds.iter().flat_map(|m| &m.side).collect();
+fn side(rounds: &[&Measured], is_it: impl Fn(&SideTurn) -> bool) -> Option<SideFigures> {
+    let all = rounds.iter().flat_map(|m| &m.side);
+    let sent: Vec<&SideTurn> = all.filter(|s| is_it(s)).collect();
     if sent.is_empty() {
         return None;
     }
@@ -241,7 +245,7 @@ fn verdict(
         .collect();
     if !slow.is_empty() {
         reasons.push(format!(
-            "flashrig's own client was the bottleneck in {}: the figures are not the server's",
+            "{BOTTLENECK} in {}: the figures are not the server's",
             in_rounds(&slow)
         ));
     }

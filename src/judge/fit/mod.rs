@@ -10,7 +10,7 @@ pub(crate) mod tests;
 use crate::records::{Cell, LoadRun, LoadVerdict, Measured, StopKind};
 
 pub use answer::{answer, words as verdict_words};
-pub use cell::passes;
+pub use cell::{BOTTLENECK, passes};
 
 /// All combinations of the grid, in its order, judged by what was measured so far. In a search,
 /// only those that were looked at.

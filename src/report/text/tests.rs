@@ -54,6 +54,7 @@ fn run(simulated: bool, rounds: Vec<Round>) -> Run {
             },
             gate: None,
             max_prompt_tokens: None,
+            answer_probes: false,
             stable_prefix: None,
         },
         rounds,

@@ -3,6 +3,7 @@
 //! Turns are kept as they end, outside of the sessions' tasks, so that nothing is lost when the
 //! tasks are broken off.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -59,6 +60,22 @@ impl Lanes {
             .collect()
     }
 
+    /// Counts a first turn as sent once it is on its way, and not before: the client knows of it by
+    /// then, so that nobody takes the moment between for the end of all reading.
+    async fn sending<T>(&self, turn: impl Future<Output = T>) -> T {
+        let mut turn = pin!(turn);
+        let mut is_sent = false;
+        std::future::poll_fn(|cx| {
+            let polled = turn.as_mut().poll(cx);
+            if !is_sent {
+                is_sent = true;
+                self.unsent.fetch_sub(1, Ordering::Relaxed);
+            }
+            polled
+        })
+        .await
+    }
+
     /// Keeps a turn; says why the combination ends when it was not whole.
     fn keep(&self, index: usize, turn: Turn) -> Option<Broken> {
         let mut lane = self.lane(index);
@@ -87,8 +104,7 @@ impl Lanes {
                 if !later.is_zero() {
                     tokio::time::sleep(later).await;
                 }
-                lanes.unsent.fetch_sub(1, Ordering::Relaxed);
-                let turn = session.cold(&client).await;
+                let turn = lanes.sending(session.cold(&client)).await;
                 match lanes.keep(index, turn) {
                     Some(broken) => Err(broken),
                     None => Ok((index, session)),

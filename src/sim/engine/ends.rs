@@ -66,8 +66,11 @@ impl Scheduler {
         if !self.running.iter().any(Running::is_over) {
             return;
         }
-        let over: Vec<Running> = self.running.extract_if(.., |r| r.is_over()).collect();
-        for over in &over {
+        let mut over: Vec<Running> = self.running.extract_if(.., |r| r.is_over()).collect();
+        for over in &mut over {
+            // A client may send its next turn the moment it hears of the end: that must not find
+            // the memory of this one taken.
+            over.job.memory = None;
             self.parts.counters.running.fetch_sub(1, Ordering::Relaxed);
             let broken = over.is_broken();
             let (request, at, tokens) = (over.job.request, self.now, over.sent);

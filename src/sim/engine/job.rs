@@ -43,8 +43,8 @@ pub struct Job {
     pub uncached: bool,
     /// Whether it is streamed; for the server's log only.
     pub streamed: bool,
-    /// Its memory, given back at its end.
-    pub _memory: Reservation,
+    /// Its memory, given back at its end, before its client hears of that.
+    pub memory: Option<Reservation>,
     /// Where its events go; closed when the client left.
     pub events: UnboundedSender<Event>,
 }

@@ -207,7 +207,8 @@ impl Scheduler {
     fn choose(&mut self) -> Option<(Work, Duration)> {
         let decodes = self.running.iter().any(Running::decodes);
         let unread = self.next_to_read();
-        if unread.is_none() {
+        if unread.is_none() || !decodes {
+            // What was not used is not saved up for those who come later.
             self.decode_credit = 0.0;
         }
         let decode_first = decodes && (self.decode_is_next || self.decode_credit > 0.0);

@@ -139,7 +139,7 @@ impl Bench {
             fault: order.fault,
             uncached: false,
             streamed: true,
-            _memory: memory,
+            memory: Some(memory),
             events,
         }
     }

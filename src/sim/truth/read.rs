@@ -124,7 +124,11 @@ impl TruthRead {
 
     /// Request number `request`.
     pub fn request(&self, request: u64) -> Option<&RequestTruth> {
-        self.requests.iter().find(|r| r.request == request)
+        let place = self
+            .requests
+            .binary_search_by_key(&request, |r| r.request)
+            .ok()?;
+        self.requests.get(place)
     }
 
     /// Wall seconds from one stamp to another; negative when `to` is earlier.

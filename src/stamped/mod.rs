@@ -4,6 +4,8 @@
 //! Flushes, because hyper throws away what it has not written yet when a body fails, and a broken
 //! answer must reach the client as far as it came.
 
+mod system;
+
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +16,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use crate::clock::Stamp;
+pub(crate) use system::KEEPS_CONNECTIONS;
 
 /// What is known of a socket from outside.
 #[derive(Clone, Debug)]
@@ -75,6 +78,8 @@ impl SocketWatch {
 pub(crate) struct StampedStream {
     inner: TokioIo<TcpStream>,
     watch: SocketWatch,
+    /// Whether what was read is acknowledged at once.
+    acknowledging: bool,
 }
 
 impl StampedStream {
@@ -89,9 +94,24 @@ impl StampedStream {
             Self {
                 inner: TokioIo::new(stream),
                 watch: watch.clone(),
+                acknowledging: false,
             },
             watch,
         )
+    }
+
+    /// A stream to a server, which may wait for an acknowledgement before it sends on.
+    pub(crate) fn to_server(stream: TcpStream) -> (Self, SocketWatch) {
+        let (mut stream, watch) = Self::new(stream);
+        stream.acknowledging = true;
+        stream.acknowledge();
+        (stream, watch)
+    }
+
+    fn acknowledge(&self) {
+        if self.acknowledging {
+            system::acknowledge_at_once(self.inner.inner());
+        }
     }
 
     pub(crate) fn into_inner(self) -> TcpStream {
@@ -112,6 +132,7 @@ impl Read for StampedStream {
                 .last_read
                 .store(Stamp::now().0, Ordering::Relaxed);
             self.watch.0.reads.fetch_add(1, Ordering::Relaxed);
+            self.acknowledge();
         }
         poll
     }
