@@ -15,6 +15,7 @@ pub mod judge;
 pub mod load;
 mod observe;
 pub mod plan;
+pub mod probe;
 pub mod process;
 pub mod records;
 pub mod report;

@@ -83,6 +83,12 @@ pub enum Command {
         #[command(subcommand)]
         command: AgentsCommand,
     },
+    /// List server profiles, or find out what a server can do
+    Servers {
+        /// What to do
+        #[command(subcommand)]
+        command: ServersCommand,
+    },
     /// Show the report of a stored run, finished or not
     Report(ReportArgs),
     /// List the kept bodies of a run's requests and answers, or print one
@@ -346,6 +352,32 @@ pub enum AgentsCommand {
     },
 }
 
+/// `flashrig servers`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum ServersCommand {
+    /// List the server profiles
+    List,
+    /// Ask a server who it is and try what it can do, with a few small requests
+    Probe(ProbeArgs),
+}
+
+/// `flashrig servers probe`.
+#[derive(Clone, Debug, Args)]
+pub struct ProbeArgs {
+    /// A server's address or the name of a profile; a simulated one is started
+    #[arg(value_name = "URL|NAME")]
+    pub server: String,
+    /// The model to ask for [default: the only one the server lists]
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Environment variable that holds the server's key
+    #[arg(long, value_name = "NAME")]
+    pub key_env: Option<String>,
+    /// Longest wait for a token; beyond it the server accepts but does not generate
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = crate::config::parse_duration)]
+    pub first_token_limit: std::time::Duration,
+}
+
 /// `flashrig report`.
 #[derive(Clone, Debug, Args)]
 pub struct ReportArgs {
@@ -401,4 +433,6 @@ pub enum SchemaOf {
     Agent,
     /// harness/servers/NAME.toml
     Server,
+    /// What `flashrig servers probe --json` prints
+    Probe,
 }

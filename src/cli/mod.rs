@@ -12,6 +12,7 @@ mod loading;
 mod pair;
 mod printing;
 mod progress;
+mod servers;
 mod setting;
 mod signals;
 mod sim;
@@ -61,6 +62,7 @@ fn dispatch(command: Command, console: Console) -> Result<Exit, Failure> {
         Command::Sim(args) => within_runtime(sim::sim(args, console)),
         Command::Tasks { command } => within_runtime(tasks::tasks(command, console)),
         Command::Agents { command } => within_runtime(agents::agents(command, console)),
+        Command::Servers { command } => within_runtime(servers::servers(command, console)),
     }
 }
 

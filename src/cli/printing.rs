@@ -8,7 +8,7 @@ use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
 use crate::agent::raw::RawProfile as AgentProfile;
 use crate::judge;
-use crate::records::{LoadRun, RequestLine};
+use crate::records::{LoadRun, Probe, RequestLine};
 use crate::report;
 use crate::server::RawProfile as ServerProfile;
 use crate::standing::LogLine;
@@ -27,6 +27,7 @@ pub fn schema(of: SchemaOf, console: Console) -> Result<Exit, Failure> {
         SchemaOf::Fixture => schema_for!(FixtureToml),
         SchemaOf::Agent => schema_for!(AgentProfile),
         SchemaOf::Server => schema_for!(ServerProfile),
+        SchemaOf::Probe => schema_for!(Probe),
     };
     console.json_result(&schema).or_rig()?;
     Ok(Exit::Yes)

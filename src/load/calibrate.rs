@@ -272,7 +272,7 @@ impl Counter<'_> {
 }
 
 /// Whether a request was answered by a stream with tokens in it.
-fn streamed(attempt: &Attempt, aim: &Aim) -> Result<(), LoadError> {
+pub(super) fn streamed(attempt: &Attempt, aim: &Aim) -> Result<(), LoadError> {
     answered(attempt, aim)?;
     let path = aim.dialect.path();
     if attempt

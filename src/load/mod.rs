@@ -18,6 +18,7 @@
 //! | `count` | the server's count of a prompt, where it has a route for it |
 //! | `sizing` | how many lines make a prompt of so many tokens |
 //! | `session` | a cold turn, then warm ones |
+//! | `trial` | one small request that tries what a server takes |
 //! | `side` | one short request beside the sessions |
 //! | `meter` | what the client itself did meanwhile |
 
@@ -34,6 +35,7 @@ mod prompt;
 mod session;
 mod side;
 mod sizing;
+mod trial;
 mod wire;
 
 pub use aim::{Aim, LoadDialect, LoadLimits};
@@ -43,3 +45,4 @@ pub use error::LoadError;
 pub use meter::Meter;
 pub use session::{Prepared, SessionPlan, salt};
 pub use side::{PreparedSide, SidePlan, side};
+pub use trial::{READY, Trial, trial};

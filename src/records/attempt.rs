@@ -27,6 +27,18 @@ pub enum Dialect {
 }
 
 impl Dialect {
+    /// As people call it.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::AnthropicMessages => "Anthropic messages",
+            Self::AnthropicCountTokens => "token counts",
+            Self::OpenaiChat => "OpenAI chat",
+            Self::OpenaiResponses => "OpenAI responses",
+            Self::Models => "model lists",
+            Self::Other => "other",
+        }
+    }
+
     /// Whether requests of this dialect make the model generate.
     pub fn generates(self) -> bool {
         match self {

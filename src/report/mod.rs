@@ -5,11 +5,13 @@ mod figures;
 mod fit;
 mod makespans;
 mod prefix;
+mod probe;
 mod probes;
 mod svg;
 mod text;
 mod ttft;
 
+pub use probe::text as probe_text;
 pub use text::text;
 
 use crate::records::LoadRun;

@@ -1,15 +1,16 @@
 //! From a target to a server that is there, identified, and ready to be measured.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use super::http::HttpError;
 use super::identity::{Identity, identify};
+use super::metrics::MetricNames;
+use super::open::{Opened, open};
 use super::target::Target;
 use crate::config::nearest;
-use crate::gateway::{KeyStyle, Secret, Upstream, UpstreamError};
-use crate::records::{ContextSource, Server};
-use crate::sim::{Faults, Script, Sim, SimConfig, SimError, SimHandle};
+use crate::gateway::{Secret, Upstream, UpstreamError};
+use crate::records::Server;
+use crate::sim::{Script, SimError, SimHandle};
 
 /// What the user said about the server, beside which one it is.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +32,8 @@ pub struct Connected {
     pub upstream: Upstream,
     /// Its key, for requests outside the gateway.
     pub key: Option<Secret>,
+    /// Where its metrics are, and what it calls them.
+    pub metrics: MetricNames,
     _sim: Option<SimHandle>,
 }
 
@@ -76,81 +79,26 @@ pub async fn connect(
     scripts: Vec<Script>,
     sim_log: Option<PathBuf>,
 ) -> Result<Connected, ConnectError> {
-    match target {
-        Target::Simulated { profile, speed } => {
-            let sim = Sim::start(SimConfig {
-                listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-                profile: profile.clone(),
-                speed: *speed,
-                scripts,
-                seed: 1,
-                log: sim_log,
-                server_log: None,
-                faults: Faults::default(),
-            })?;
-            let url = sim.base_url();
-            let mut connected = attach(
-                &profile.name,
-                &url,
-                wanted,
-                wanted.key_env.as_deref(),
-                Some(profile.context),
-            )
-            .await?;
-            connected.record.simulated = true;
-            connected.record.speed = Some(*speed);
-            connected._sim = Some(sim);
-            Ok(connected)
-        }
-        Target::Attached {
-            name,
-            url,
-            model,
-            context,
-            key_env,
-        } => {
-            let wanted = Wanted {
-                model: wanted.model.clone().or_else(|| model.clone()),
-                context: wanted.context,
-                key_env: wanted.key_env.clone().or_else(|| key_env.clone()),
-            };
-            attach(name, url, &wanted, wanted.key_env.as_deref(), *context).await
-        }
-    }
+    attach(open(target, wanted, scripts, sim_log)?).await
 }
 
-async fn attach(
-    name: &str,
-    url: &str,
-    wanted: &Wanted,
-    key_env: Option<&str>,
-    profile_context: Option<u64>,
-) -> Result<Connected, ConnectError> {
-    let key = key_env
-        .map(|n| std::env::var(n).map_err(|_| ConnectError::KeyMissing(n.to_owned())))
-        .transpose()?
-        .map(Secret::new);
-    let upstream = Upstream::new(url, key.clone(), KeyStyle::ByDialect)?;
-    let identity = identify(url, key.as_ref(), wanted.model.as_deref()).await?;
-    let model = choose_model(url, wanted.model.as_deref(), &identity)?;
-    let identity = if wanted.model.is_none() && identity.context.is_none() {
-        identify(url, key.as_ref(), Some(&model)).await?
+async fn attach(opened: Opened) -> Result<Connected, ConnectError> {
+    let (url, key) = (opened.url.as_str(), opened.key.as_ref());
+    let wanted = opened.model.as_deref();
+    let identity = identify(url, key, wanted).await?;
+    let model = choose_model(url, wanted, &identity)?;
+    let identity = if wanted.is_none() && identity.context.is_none() {
+        identify(url, key, Some(&model)).await?
     } else {
         identity
     };
-    let given = wanted.context.or(profile_context);
-    let (context_tokens, context_source) = match (wanted.context, identity.context, given) {
-        (Some(told), _, _) => (Some(told), ContextSource::Given),
-        (None, Some(told), _) => (Some(told), ContextSource::Server),
-        (None, None, Some(told)) => (Some(told), ContextSource::Given),
-        (None, None, None) => (None, ContextSource::Unknown),
-    };
+    let (context_tokens, context_source) = opened.context(&identity);
     Ok(Connected {
         record: Server {
-            name: name.to_owned(),
-            url: url.to_owned(),
-            simulated: identity.simulated,
-            speed: identity.speed,
+            name: opened.name,
+            url: opened.url,
+            simulated: identity.simulated || opened.sim.is_some(),
+            speed: opened.speed.or(identity.speed),
             settings: Vec::new(),
             version: identity.version,
             model,
@@ -158,9 +106,10 @@ async fn attach(
             context_tokens,
             context_source,
         },
-        upstream,
-        key,
-        _sim: None,
+        upstream: opened.upstream,
+        key: opened.key,
+        metrics: opened.interface.metrics,
+        _sim: opened.sim,
     })
 }
 

@@ -33,56 +33,72 @@ pub async fn identify(
     key: Option<&Secret>,
     model: Option<&str>,
 ) -> Result<Identity, HttpError> {
-    let list = ask(&format!("{base}/v1/models"), key, None, LIMIT).await?;
-    if list.status == 200 && list.json().is_none() {
-        return Err(HttpError::Broken {
-            url: format!("{base}/v1/models"),
-            why: format!(
-                "it is no JSON, so this is hardly an LLM server: {}",
-                list.words()
-            ),
-        });
+    let url = format!("{base}/v1/models");
+    let models = model_list(&url, &ask(&url, key, None, LIMIT).await?)?;
+    let get = async |path: &str| {
+        let answer = ask(&format!("{base}{path}"), key, None, LIMIT).await;
+        answer.ok().and_then(ok_json)
+    };
+    let props = get("/props").await;
+    let versions = [get("/version").await, get("/api/version").await];
+    let told = versions.iter().flatten();
+    Ok(Identity::learned(
+        models.as_ref(),
+        props.as_ref(),
+        told,
+        model,
+    ))
+}
+
+/// The model list in an answer; `None` when the server has none.
+///
+/// # Errors
+/// It is no LLM server, or it wants a key.
+pub fn model_list(url: &str, answer: &Answer) -> Result<Option<Value>, HttpError> {
+    let broken = |why: String| HttpError::Broken {
+        url: url.to_owned(),
+        why,
+    };
+    let words = answer.words();
+    match (answer.status, answer.json()) {
+        (200, None) => Err(broken(format!(
+            "it is no JSON, so this is hardly an LLM server: {words}"
+        ))),
+        (200, list) => Ok(list),
+        (status @ (401 | 403), _) => Err(broken(format!(
+            "status {status}: {words}; give the key with --key-env NAME"
+        ))),
+        _ => Ok(None),
     }
-    if matches!(list.status, 401 | 403) {
-        return Err(HttpError::Broken {
-            url: format!("{base}/v1/models"),
-            why: format!(
-                "status {}: {}; give the key with --key-env NAME",
-                list.status,
-                list.words()
-            ),
-        });
-    }
-    let models = (list.status == 200).then(|| list.json()).flatten();
-    let props = ask(&format!("{base}/props"), key, None, LIMIT)
-        .await
-        .ok()
-        .and_then(ok_json);
-    let mut version = None;
-    let mut simulated = false;
-    let mut speed = None;
-    for path in ["/version", "/api/version"] {
-        if version.is_none() {
-            let answer = ask(&format!("{base}{path}"), key, None, LIMIT).await.ok();
-            let told = answer.and_then(ok_json);
-            simulated |= told
-                .as_ref()
-                .and_then(|v| v.get("simulated")?.as_bool())
-                .unwrap_or(false);
-            speed = speed.or_else(|| told.as_ref()?.get("speed")?.as_f64());
-            version = told.and_then(|v| text_at(&v, "/version"));
+}
+
+impl Identity {
+    /// What these answers tell: the model list, the properties, and those of the routes for the
+    /// version. `model` is the one that will be asked for.
+    pub fn learned<'v>(
+        models: Option<&Value>,
+        props: Option<&Value>,
+        versions: impl Iterator<Item = &'v Value> + Clone,
+        model: Option<&str>,
+    ) -> Self {
+        let simulated = versions
+            .clone()
+            .any(|v| v.get("simulated").and_then(Value::as_bool) == Some(true));
+        let speed = versions
+            .clone()
+            .find_map(|v| v.get("speed")?.as_f64())
+            .filter(|speed| simulated && *speed > 0.0);
+        let version = versions.clone().find_map(|v| text_at(v, "/version"));
+        Self {
+            simulated,
+            speed,
+            version: version.or_else(|| text_at(props?, "/build_info")),
+            context: models
+                .and_then(|m| context_of(m, model))
+                .or_else(|| props_context(props?)),
+            models: models.and_then(model_names),
         }
     }
-    Ok(Identity {
-        simulated,
-        speed: speed.filter(|s| simulated && *s > 0.0),
-        version: version.or_else(|| props.as_ref().and_then(|p| text_at(p, "/build_info"))),
-        context: models
-            .as_ref()
-            .and_then(|m| context_of(m, model))
-            .or_else(|| props.as_ref().and_then(props_context)),
-        models: models.as_ref().and_then(model_names),
-    })
 }
 
 fn ok_json(answer: Answer) -> Option<Value> {

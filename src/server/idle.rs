@@ -6,14 +6,6 @@ use super::Connected;
 use super::http::{HttpError, ask};
 use crate::clock::Stamp;
 
-/// Gauges whose sum is the number of requests in the server: those of vLLM, mlx-serve and the
-/// embedded server, and those of llama.cpp.
-const GAUGES: [&str; 4] = [
-    "vllm:num_requests_running",
-    "vllm:num_requests_waiting",
-    "llamacpp:requests_processing",
-    "llamacpp:requests_deferred",
-];
 /// How long a server without such metrics is left alone.
 const QUIET: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(100);
@@ -44,7 +36,7 @@ pub enum IdleError {
 /// It still works on something after `limit`, or nobody answers there any more.
 pub async fn wait_idle(server: &Connected, limit: Duration) -> Result<Duration, IdleError> {
     let start = Stamp::now();
-    let url = format!("{}/metrics", server.record.url);
+    let url = format!("{}{}", server.record.url, server.metrics.path);
     loop {
         let answer = ask(&url, server.key.as_ref(), None, ASK_LIMIT).await;
         let waited = Stamp::now().since(start);
@@ -55,7 +47,9 @@ pub async fn wait_idle(server: &Connected, limit: Duration) -> Result<Duration, 
             Err(_) => return Ok(leave_alone(start).await),
             Ok(a) => {
                 let text = String::from_utf8_lossy(&a.body);
-                match (a.status == 200).then(|| requests(&text)).flatten() {
+                match (a.status == 200)
+                    .then(|| server.metrics.requests(&text))
+                    .flatten() {
                     None => return Ok(leave_alone(start).await),
                     Some(n) if n <= 0.0 => return Ok(waited),
                     Some(n) => format!("{n} requests"),
@@ -87,50 +81,5 @@ pub async fn still_there(server: &Connected) -> Result<(), IdleError> {
     match ask(&url, server.key.as_ref(), None, ASK_LIMIT).await {
         Err(gone @ HttpError::Unreachable { .. }) => Err(IdleError::Gone(gone)),
         _ => Ok(()),
-    }
-}
-
-/// The number of requests in the server by its metrics; `None` when it has no such gauge.
-pub(super) fn requests(metrics: &str) -> Option<f64> {
-    sum(metrics, &GAUGES)
-}
-
-/// The sum of the metrics of these names over all labels; `None` when there is none of them.
-pub(super) fn sum(metrics: &str, names: &[&str]) -> Option<f64> {
-    let mut sum = None;
-    for line in metrics.lines().filter(|l| !l.starts_with('#')) {
-        let name = line.split(['{', ' ']).next().unwrap_or_default();
-        if !names.contains(&name) {
-            continue;
-        }
-        let after = line
-            .rsplit_once('}')
-            .map_or(&line[name.len()..], |(_, rest)| rest);
-        if let Some(value) = after
-            .split_whitespace()
-            .next()
-            .and_then(|v| v.parse::<f64>().ok())
-        {
-            *sum.get_or_insert(0.0) += value;
-        }
-    }
-    sum
-}
-
-#[cfg(test)]
-mod tests {
-    use super::requests;
-
-    #[test]
-    fn gauges_are_summed_over_names_and_labels() {
-        let text = "# HELP x\nvllm:num_requests_running{engine=\"0\",model_name=\"a b\"} 1.0\n\
-                    vllm:num_requests_waiting{engine=\"0\"} 2\nother 9\n";
-        assert_eq!(requests(text), Some(3.0));
-        assert_eq!(requests("llamacpp:requests_processing 0\n"), Some(0.0));
-    }
-
-    #[test]
-    fn metrics_without_such_a_gauge_tell_nothing() {
-        assert_eq!(requests("process_cpu_seconds_total 3\n"), None);
     }
 }

@@ -5,8 +5,11 @@ use std::path::Path;
 use serde::Deserialize as _;
 
 use super::change::{self, Change};
+use super::log::LogPattern;
+use super::metrics::MetricNames;
 use super::raw::{RawKind, RawProfile};
 use crate::config::{self, FileError, ProfileError, Profiles};
+use crate::records::Dialect;
 use crate::sim::SimProfile;
 
 /// The format of server profiles.
@@ -21,6 +24,30 @@ pub struct Profile {
     pub title: String,
     /// What it is.
     pub kind: Kind,
+    /// How to look into it.
+    pub interface: Interface,
+}
+
+/// How to look into a server.
+#[derive(Clone, Debug)]
+pub struct Interface {
+    /// Its metrics.
+    pub metrics: MetricNames,
+    /// The protocols that its profile says it speaks; `None` when it says nothing of that.
+    pub dialects: Option<Vec<Dialect>>,
+    /// What its log says.
+    pub log: Vec<LogPattern>,
+}
+
+impl Interface {
+    /// That of a server of which only the address is known.
+    pub fn unknown() -> Self {
+        Self {
+            metrics: MetricNames::known(),
+            dialects: None,
+            log: Vec::new(),
+        }
+    }
 }
 
 /// What a server is.
@@ -87,6 +114,13 @@ impl Library {
         })?;
         Ok(validate(name, &file, raw)?)
     }
+
+    /// What a profile says of metrics; `None` also when it cannot be read. Loading it would look
+    /// for the names of all others.
+    pub(super) fn metrics(&self, name: &str) -> Option<MetricNames> {
+        let (file, text) = self.0.text(name).ok()?;
+        config::read_toml::<RawProfile>(&file, &text).ok()?.metrics
+    }
 }
 
 fn validate(name: &str, file: &str, raw: RawProfile) -> Result<Profile, FileError> {
@@ -105,6 +139,21 @@ fn validate(name: &str, file: &str, raw: RawProfile) -> Result<Profile, FileErro
     if raw.context == Some(0) {
         return Err(bad("context", "must be above 0"));
     }
+    if let Some((field, message)) = raw.metrics.as_ref().and_then(MetricNames::fault) {
+        return Err(bad(&field, &message));
+    }
+    let generates = |dialects: &Vec<Dialect>| dialects.iter().all(|d| d.generates());
+    if raw.dialects.as_ref().is_some_and(|d| !generates(d)) {
+        return Err(bad(
+            "dialects",
+            "may hold openai_chat, anthropic_messages and openai_responses",
+        ));
+    }
+    let interface = Interface {
+        metrics: raw.metrics.unwrap_or_else(MetricNames::known),
+        dialects: raw.dialects,
+        log: raw.log,
+    };
     let kind = match raw.kind {
         RawKind::Simulated => {
             let missing = |field| bad(field, "is needed for a simulated server");
@@ -140,6 +189,7 @@ fn validate(name: &str, file: &str, raw: RawProfile) -> Result<Profile, FileErro
         name: name.to_owned(),
         title: raw.title,
         kind,
+        interface,
     })
 }
 

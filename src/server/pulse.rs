@@ -28,11 +28,11 @@ pub async fn pulse(server: &Connected) -> Pulse {
     };
     let health = get("/health").await;
     let models = get("/v1/models").await;
-    let metrics = get("/metrics").await.ok().filter(|a| a.status == 200);
+    let metrics = get(&server.metrics.path).await.ok().filter(|a| a.status == 200);
     Pulse {
         is_there: !matches!(models, Err(HttpError::Unreachable { .. })),
         health: health.ok().map(|answer| answer.status),
         models: models.ok().map(|answer| answer.status),
-        requests: metrics.and_then(|a| super::idle::requests(&String::from_utf8_lossy(&a.body))),
+        requests: metrics.and_then(|a| server.metrics.requests(&String::from_utf8_lossy(&a.body))),
     }
 }

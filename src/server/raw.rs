@@ -3,6 +3,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::log::{LogPattern, RawLogPattern};
+use super::metrics::MetricNames;
+use crate::records::Dialect;
 use crate::sim::SimTable;
 
 /// A server profile.
@@ -27,6 +30,17 @@ pub struct RawProfile {
     /// Name of the environment variable that holds the server's key.
     #[serde(default)]
     pub key_env: Option<String>,
+    /// The protocols that it speaks; what a probe finds is held against them.
+    #[serde(default)]
+    pub dialects: Option<Vec<Dialect>>,
+    /// Where its metrics are and what it calls them; without this table every name of the built-in
+    /// profiles is looked for.
+    #[serde(default)]
+    pub metrics: Option<MetricNames>,
+    /// What its log says, as patterns.
+    #[serde(default)]
+    #[schemars(with = "Vec<RawLogPattern>")]
+    pub log: Vec<LogPattern>,
     /// Timing of a simulated server.
     #[serde(default)]
     pub sim: Option<SimTable>,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::change::Change;
-use super::library::{Kind, Library};
+use super::library::{Interface, Kind, Library};
 use crate::config::ProfileError;
 use crate::sim::SimProfile;
 
@@ -16,6 +16,8 @@ pub enum Target {
         profile: SimProfile,
         /// Time factor.
         speed: f64,
+        /// How to look into it.
+        interface: Interface,
     },
     /// One that runs already.
     Attached {
@@ -29,6 +31,8 @@ pub enum Target {
         context: Option<u64>,
         /// Environment variable with the key.
         key_env: Option<String>,
+        /// How to look into it.
+        interface: Interface,
     },
 }
 
@@ -92,14 +96,18 @@ impl Target {
                 model: None,
                 context: None,
                 key_env: None,
+                interface: Interface::unknown(),
             }
         } else if addressed {
             return Err(TargetError::NoScheme(name.to_owned()));
         } else {
-            match Library::new(project).load_with(name, changes)?.kind {
+            let found = Library::new(project).load_with(name, changes)?;
+            let interface = found.interface;
+            match found.kind {
                 Kind::Simulated(profile) => Self::Simulated {
                     profile,
                     speed: speed.unwrap_or(1.0),
+                    interface,
                 },
                 Kind::Attached {
                     url,
@@ -112,6 +120,7 @@ impl Target {
                     model,
                     context,
                     key_env,
+                    interface,
                 },
             }
         };

@@ -5,13 +5,9 @@ use std::time::Duration;
 
 use super::Connected;
 use super::http::ask;
+use super::metrics::MetricNames;
+use crate::records::Metric;
 
-/// Counters of refused requests: that of the embedded server.
-const REFUSED: [&str; 1] = ["flashrig_sim:requests_refused_total"];
-/// Gauges of memory in use, in bytes: that of mlx-serve, which the embedded server has too.
-const MEMORY: [&str; 1] = ["mlx_serve:mlx_active_bytes"];
-/// The most memory that was in use since the server started: that of the embedded server.
-const PEAK: [&str; 1] = ["flashrig_sim:memory_peak_bytes"];
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// What the metrics said at one time.
@@ -27,18 +23,19 @@ pub struct Told {
 
 /// Reads the server's metrics; a server without any tells nothing.
 pub async fn told(server: &Connected) -> Told {
-    let url = format!("{}/metrics", server.record.url);
+    let url = format!("{}{}", server.record.url, server.metrics.path);
     match ask(&url, server.key.as_ref(), None, LIMIT).await {
-        Ok(answer) if answer.status == 200 => read(&String::from_utf8_lossy(&answer.body)),
+        Ok(answer) if answer.status == 200 => read(&server.metrics, &String::from_utf8_lossy(&answer.body)),
         _ => Told::default(),
     }
 }
 
-fn read(metrics: &str) -> Told {
+fn read(names: &MetricNames, page: &str) -> Told {
+    let whole = |metric| whole(names.value(page, metric));
     Told {
-        refused: sum(metrics, &REFUSED),
-        memory_bytes: sum(metrics, &MEMORY),
-        peak_bytes: sum(metrics, &PEAK),
+        refused: whole(Metric::Refused),
+        memory_bytes: whole(Metric::MemoryBytes),
+        peak_bytes: whole(Metric::MemoryPeakBytes),
     }
 }
 
@@ -47,10 +44,8 @@ fn read(metrics: &str) -> Told {
     clippy::cast_sign_loss,
     reason = "the cast saturates, and negative values are left out"
 )]
-fn sum(metrics: &str, names: &[&str]) -> Option<u64> {
-    super::idle::sum(metrics, names)
-        .filter(|v| *v >= 0.0)
-        .map(|v| v.round() as u64)
+fn whole(value: Option<f64>) -> Option<u64> {
+    value.filter(|v| *v >= 0.0).map(|v| v.round() as u64)
 }
 
 #[cfg(test)]
@@ -59,7 +54,8 @@ mod tests {
 
     #[test]
     fn figures_are_read_under_each_servers_names_and_unknown_is_not_0() {
-        let told = read("mlx_serve:mlx_active_bytes 1.5e3\nvllm:num_requests_running 1\n");
+        let page = "mlx_serve:mlx_active_bytes 1.5e3\nvllm:num_requests_running 1\n";
+        let told = read(&MetricNames::known(), page);
         assert_eq!(told.memory_bytes, Some(1500));
         assert_eq!(told.refused, None);
     }

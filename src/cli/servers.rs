@@ -1,0 +1,107 @@
+//! `flashrig servers list|probe`.
+
+use anyhow::anyhow;
+use serde::Serialize;
+
+use super::args::{ProbeArgs, ServersCommand};
+use super::console::Console;
+use super::exit::{Exit, Failure, OrFail, usage};
+use super::{loading, signals};
+use crate::probe::probe;
+use crate::records::{Dialect, Generates};
+use crate::report;
+use crate::run::Stop;
+use crate::server::{ConnectError, Kind, Library, Target, Wanted, open};
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    title: String,
+    kind: &'static str,
+    url: Option<String>,
+    dialects: Option<Vec<Dialect>>,
+}
+
+/// Runs the command.
+pub async fn servers(command: ServersCommand, console: Console) -> Result<Exit, Failure> {
+    match command {
+        ServersCommand::List => list(console),
+        ServersCommand::Probe(args) => look(&args, console).await,
+    }
+}
+
+fn list(console: Console) -> Result<Exit, Failure> {
+    let project = std::env::current_dir().or_rig()?;
+    let library = Library::new(Some(&project));
+    let mut rows = Vec::new();
+    for name in library.names() {
+        let profile = library.load(&name).or_usage()?;
+        let (kind, url) = match profile.kind {
+            Kind::Simulated(_) => ("simulated", None),
+            Kind::Attached { url, .. } => ("attached", Some(url)),
+        };
+        rows.push(Row {
+            name,
+            title: profile.title,
+            kind,
+            url,
+            dialects: profile.interface.dialects,
+        });
+    }
+    if console.json() {
+        console.json_result(&rows).or_rig()?;
+        return Ok(Exit::Yes);
+    }
+    let wide = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
+    for row in rows {
+        let at = row.url.map_or_else(String::new, |url| format!(", {url}"));
+        let Row {
+            name, title, kind, ..
+        } = row;
+        console.result(&format!("{name:<wide$}  {title} ({kind}{at})"));
+    }
+    Ok(Exit::Yes)
+}
+
+async fn look(args: &ProbeArgs, console: Console) -> Result<Exit, Failure> {
+    if args.first_token_limit.is_zero() {
+        return Err(usage(
+            "--first-token-limit 0s leaves no time for a first token; give a longer one, e.g. 60s",
+        ));
+    }
+    let project = std::env::current_dir().or_rig()?;
+    let target = Target::parse(Some(&args.server), None, Some(&project)).or_usage()?;
+    let wanted = Wanted {
+        model: args.model.clone(),
+        context: None,
+        key_env: args.key_env.clone(),
+    };
+    let server = match open(&target, &wanted, Vec::new(), None) {
+        // An address that cannot be one was mistyped; nothing was tried yet.
+        Err(error @ ConnectError::Upstream(_)) => Err(error).or_usage()?,
+        other => other.or_rig()?,
+    };
+    let (stopper, mut stop) = Stop::new();
+    let watching = tokio::spawn(signals::watch(|_: &str| (), stopper));
+    let seed = loading::new_seed();
+    let say = |words: &str| console.note(words);
+    let found = tokio::select! {
+        found = probe(&server, args.first_token_limit, seed, say) => Ok(found),
+        () = stop.wait() => Err(Failure {
+            exit: Exit::Interrupted,
+            error: anyhow!("stopped before the probe was done"),
+        }),
+    };
+    watching.abort();
+    let found = found?.map_err(ConnectError::from).or_rig()?;
+    if console.json() {
+        console.json_result(&found).or_rig()?;
+    } else {
+        console.result(&report::probe_text(&found));
+    }
+    Ok(match found.generates {
+        Generates::Yes => Exit::Yes,
+        Generates::No | Generates::AcceptsOnly => Exit::No,
+        Generates::Unknown => Exit::Rig,
+    })
+}

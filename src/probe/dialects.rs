@@ -1,0 +1,202 @@
+//! Which protocols a server streams in, whether it takes tools there, and how soon its first token
+//! comes.
+
+use crate::clock::{Origin, Seconds};
+use crate::load::{Aim, Client, LoadDialect, LoadError, LoadLimits, Trial, trial};
+use crate::records::{Attempt, Dialect, DialectTried, End, FirstToken, ToolTried};
+use crate::server::Opened;
+
+/// Lines of the small prompt whose first token is timed.
+const SMALL_LINES: u64 = 8;
+/// Tokens of the larger one.
+pub(super) const LARGE_TOKENS: u64 = 2048;
+/// What a line costs where the server counts nothing.
+const USUAL_TOKENS_PER_LINE: f64 = 14.0;
+/// Room for the answer.
+const ANSWER_TOKENS: u64 = 64;
+
+/// What was tried.
+pub(super) struct Tried {
+    pub(super) rows: Vec<DialectTried>,
+    /// A client in the first protocol that streams, and the prompt tokens of its small request.
+    pub(super) works: Option<(Client, Option<u64>)>,
+    /// The words of the request that nothing was generated for.
+    pub(super) stalled: Option<String>,
+}
+
+/// Tries one small request in each protocol, and one with a tool where that streams. After a
+/// request for which nothing is generated none is tried any more.
+pub(super) async fn try_all(
+    server: &Opened,
+    model: &str,
+    speed: f64,
+    limits: LoadLimits,
+    say: &impl Fn(&str),
+) -> Tried {
+    let mut tried = Tried {
+        rows: Vec::new(),
+        works: None,
+        stalled: None,
+    };
+    for dialect in [LoadDialect::OpenaiChat, LoadDialect::AnthropicMessages] {
+        let mut row = DialectTried {
+            dialect: dialect.dialect(),
+            streams: None,
+            words: None,
+            tool: None,
+            in_profile: in_profile(server, dialect.dialect()),
+        };
+        if tried.stalled.is_some() {
+            row.words = Some("not tried".to_owned());
+            tried.rows.push(row);
+            continue;
+        }
+        say(&format!("trying {}", dialect.path()));
+        let aim = Aim {
+            upstream: server.upstream.clone(),
+            model: model.to_owned(),
+            dialect,
+            limits,
+            speed,
+        };
+        let client = Client::new(aim, Origin::now());
+        let (attempt, outcome) = trial(&client, Trial::Ready).await;
+        match outcome {
+            Ok(()) => {
+                row.streams = Some(true);
+                let (tool, stalled) = offer(&client).await;
+                row.tool = Some(tool);
+                tried.stalled = stalled;
+                tried
+                    .works
+                    .get_or_insert_with(|| (client, attempt.input_tokens));
+            }
+            Err(error) => {
+                row.streams = Some(false);
+                row.words = Some(error.to_string());
+                if let LoadError::Stalled { path, words } = error {
+                    tried.stalled = Some(format!("{words}, on {path}"));
+                }
+            }
+        }
+        tried.rows.push(row);
+    }
+    tried
+}
+
+fn in_profile(server: &Opened, dialect: Dialect) -> Option<bool> {
+    let told = server.interface.dialects.as_ref()?;
+    Some(told.contains(&dialect))
+}
+
+/// Offers a tool. What nothing was generated for is told beside it.
+async fn offer(client: &Client) -> (ToolTried, Option<String>) {
+    let (attempt, outcome) = trial(client, Trial::Tool).await;
+    match outcome {
+        _ if attempt.end == End::Complete && !attempt.tool_calls.is_empty() => {
+            (ToolTried::Called, None)
+        }
+        _ if attempt.end == End::Complete => (ToolTried::NotCalled, None),
+        Ok(()) => (ToolTried::NotCalled, None),
+        Err(error) => {
+            let stalled = match &error {
+                LoadError::Stalled { path, words } => {
+                    Some(format!("{words}, on {path} with a tool offered"))
+                }
+                _ => None,
+            };
+            let words = error.to_string();
+            (ToolTried::Refused { words }, stalled)
+        }
+    }
+}
+
+/// Times the first token of a small prompt, and of one of about [`LARGE_TOKENS`] tokens when
+/// `context` has room for it. The words of a request that nothing was generated for are told beside
+/// it.
+pub(super) async fn time(
+    client: &Client,
+    ready_tokens: Option<u64>,
+    context: Option<u64>,
+    seed: u64,
+) -> (Vec<FirstToken>, Option<String>) {
+    let mut rows = Vec::new();
+    let small = Trial::Lines {
+        lines: SMALL_LINES,
+        seed,
+    };
+    let (attempt, outcome) = trial(client, small).await;
+    let small_tokens = attempt.input_tokens;
+    rows.push(row(client, None, &attempt, &outcome));
+    if let Err(LoadError::Stalled { path, words }) = outcome {
+        return (rows, Some(format!("{words}, on {path}")));
+    }
+    if context.is_some_and(|context| context < LARGE_TOKENS + ANSWER_TOKENS) {
+        return (rows, None);
+    }
+    let large = Trial::Lines {
+        lines: lines(ready_tokens, small_tokens),
+        seed: !seed,
+    };
+    let (attempt, outcome) = trial(client, large).await;
+    rows.push(row(client, Some(LARGE_TOKENS), &attempt, &outcome));
+    let stalled = match outcome {
+        Err(LoadError::Stalled { path, words }) => Some(format!("{words}, on {path}")),
+        _ => None,
+    };
+    (rows, stalled)
+}
+
+/// How many lines make the larger prompt, by what the server counted for none and for a few.
+fn lines(none: Option<u64>, few: Option<u64>) -> u64 {
+    let none_or_0 = none.unwrap_or(0);
+    let per_line = none
+        .zip(few)
+        .filter(|(none, few)| few > none)
+        .map_or(USUAL_TOKENS_PER_LINE, |(none, few)| {
+            (few - none) as f64 / SMALL_LINES as f64
+        });
+    let room = LARGE_TOKENS.saturating_sub(none_or_0) as f64;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a positive number of a few hundred"
+    )]
+    let lines = (room / per_line).round() as u64;
+    // A line has a dozen words, so a token or more each: counts that say otherwise are not believed.
+    lines.clamp(1, LARGE_TOKENS / 4)
+}
+
+fn row(
+    client: &Client,
+    aimed_tokens: Option<u64>,
+    attempt: &Attempt,
+    outcome: &Result<(), LoadError>,
+) -> FirstToken {
+    let clocks = &attempt.clocks;
+    let speed = client.aim().speed;
+    FirstToken {
+        aimed_tokens,
+        prompt_tokens: attempt.input_tokens,
+        cached_tokens: attempt.cached_tokens,
+        first_token_s: clocks
+            .first_token_s
+            .zip(clocks.sent_s)
+            .map(|(token, sent)| Seconds((token.0 - sent.0) * speed)),
+        words: outcome.as_ref().err().map(ToString::to_string),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_larger_prompt_is_sized_by_what_the_server_counted_and_bounded_whatever_it_says() {
+        assert_eq!(lines(Some(20), Some(20 + 8 * 13)), 156);
+        assert_eq!(lines(None, None), 146);
+        assert_eq!(lines(Some(20), Some(20)), 145, "no counts, the usual size");
+        assert_eq!(lines(Some(20), Some(21)), 512);
+        assert_eq!(lines(Some(5000), Some(6000)), 1);
+    }
+}

@@ -1,0 +1,124 @@
+//! From a target to an address that can be asked: key read, simulated server started. Nobody was
+//! asked anything yet.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use super::connect::{ConnectError, Wanted};
+use super::identity::Identity;
+use super::library::Interface;
+use super::target::Target;
+use crate::gateway::{KeyStyle, Secret, Upstream};
+use crate::records::ContextSource;
+use crate::sim::{Faults, Script, Sim, SimConfig, SimHandle};
+
+/// A server that can be asked. Dropping it stops a simulated one.
+#[derive(Debug)]
+pub struct Opened {
+    /// Profile name, or the address.
+    pub name: String,
+    /// Base address.
+    pub url: String,
+    /// How requests reach it.
+    pub upstream: Upstream,
+    /// Its key.
+    pub key: Option<Secret>,
+    /// The model that was asked for, by the user or the profile.
+    pub model: Option<String>,
+    /// What its profile says about how to look into it.
+    pub interface: Interface,
+    /// Time factor of a simulated server that was started here.
+    pub speed: Option<f64>,
+    /// The simulated server that was started here.
+    pub sim: Option<SimHandle>,
+    /// Context length that the user gave, in tokens.
+    wanted_context: Option<u64>,
+    /// Context length in the profile, in tokens.
+    profile_context: Option<u64>,
+}
+
+impl Opened {
+    /// The context length in tokens, and who told it: the user before the server before the
+    /// profile.
+    pub fn context(&self, identity: &Identity) -> (Option<u64>, ContextSource) {
+        let given = self.wanted_context.or(self.profile_context);
+        match (self.wanted_context, identity.context, given) {
+            (Some(told), _, _) => (Some(told), ContextSource::Given),
+            (None, Some(told), _) => (Some(told), ContextSource::Server),
+            (None, None, Some(told)) => (Some(told), ContextSource::Given),
+            (None, None, None) => (None, ContextSource::Unknown),
+        }
+    }
+}
+
+/// Opens the target, starting it when it is simulated.
+///
+/// # Errors
+/// The simulated server does not start, the key's variable is not set, or the address cannot be
+/// used.
+pub fn open(
+    target: &Target,
+    wanted: &Wanted,
+    scripts: Vec<Script>,
+    sim_log: Option<PathBuf>,
+) -> Result<Opened, ConnectError> {
+    let key = |name: Option<&String>| {
+        name.map(|n| std::env::var(n).map_err(|_| ConnectError::KeyMissing(n.clone())))
+            .transpose()
+            .map(|key| key.map(Secret::new))
+    };
+    match target {
+        Target::Simulated {
+            profile,
+            speed,
+            interface,
+        } => {
+            let sim = Sim::start(SimConfig {
+                listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+                profile: profile.clone(),
+                speed: *speed,
+                scripts,
+                seed: 1,
+                log: sim_log,
+                server_log: None,
+                faults: Faults::default(),
+            })?;
+            let url = sim.base_url();
+            let key = key(wanted.key_env.as_ref())?;
+            Ok(Opened {
+                name: profile.name.clone(),
+                upstream: Upstream::new(&url, key.clone(), KeyStyle::ByDialect)?,
+                url,
+                key,
+                model: wanted.model.clone(),
+                interface: interface.clone(),
+                speed: Some(*speed),
+                sim: Some(sim),
+                wanted_context: wanted.context,
+                profile_context: Some(profile.context),
+            })
+        }
+        Target::Attached {
+            name,
+            url,
+            model,
+            context,
+            key_env,
+            interface,
+        } => {
+            let key = key(wanted.key_env.as_ref().or(key_env.as_ref()))?;
+            Ok(Opened {
+                name: name.clone(),
+                upstream: Upstream::new(url, key.clone(), KeyStyle::ByDialect)?,
+                url: url.clone(),
+                key,
+                model: wanted.model.clone().or_else(|| model.clone()),
+                interface: interface.clone(),
+                speed: None,
+                sim: None,
+                wanted_context: wanted.context,
+                profile_context: *context,
+            })
+        }
+    }
+}
