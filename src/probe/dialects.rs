@@ -74,9 +74,7 @@ pub(super) async fn try_all(
             Err(error) => {
                 row.streams = Some(false);
                 row.words = Some(error.to_string());
-                if let LoadError::Stalled { path, words } = error {
-                    tried.stalled = Some(format!("{words}, on {path}"));
-                }
+                tried.stalled = silence(&attempt, &error);
             }
         }
         tried.rows.push(row);
@@ -96,15 +94,9 @@ async fn offer(client: &Client) -> (ToolTried, Option<String>) {
         _ if attempt.end == End::Complete && !attempt.tool_calls.is_empty() => {
             (ToolTried::Called, None)
         }
-        _ if attempt.end == End::Complete => (ToolTried::NotCalled, None),
         Ok(()) => (ToolTried::NotCalled, None),
         Err(error) => {
-            let stalled = match &error {
-                LoadError::Stalled { path, words } => {
-                    Some(format!("{words}, on {path} with a tool offered"))
-                }
-                _ => None,
-            };
+            let stalled = silence(&attempt, &error).map(|words| words + " with a tool offered");
             let words = error.to_string();
             (ToolTried::Refused { words }, stalled)
         }
@@ -128,8 +120,8 @@ pub(super) async fn time(
     let (attempt, outcome) = trial(client, small).await;
     let small_tokens = attempt.input_tokens;
     rows.push(row(client, None, &attempt, &outcome));
-    if let Err(LoadError::Stalled { path, words }) = outcome {
-        return (rows, Some(format!("{words}, on {path}")));
+    if let Some(stalled) = outcome.err().and_then(|e| silence(&attempt, &e)) {
+        return (rows, Some(stalled));
     }
     if context.is_some_and(|context| context < LARGE_TOKENS + ANSWER_TOKENS) {
         return (rows, None);
@@ -140,11 +132,20 @@ pub(super) async fn time(
     };
     let (attempt, outcome) = trial(client, large).await;
     rows.push(row(client, Some(LARGE_TOKENS), &attempt, &outcome));
-    let stalled = match outcome {
-        Err(LoadError::Stalled { path, words }) => Some(format!("{words}, on {path}")),
-        _ => None,
-    };
+    let stalled = outcome.err().and_then(|e| silence(&attempt, &e));
     (rows, stalled)
+}
+
+/// The words of a request that nothing was generated for; `None` when it failed otherwise.
+fn silence(attempt: &Attempt, error: &LoadError) -> Option<String> {
+    let LoadError::Stalled { path, words } = error else {
+        return None;
+    };
+    let after = match attempt.clocks.first_token_s {
+        Some(_) => "after a beginning ",
+        None => "",
+    };
+    Some(format!("{after}{words}, on {path}"))
 }
 
 /// How many lines make the larger prompt, by what the server counted for none and for a few.

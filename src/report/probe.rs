@@ -7,8 +7,7 @@ use console::Style;
 use super::figures::count;
 use crate::config::seconds_in_words;
 use crate::records::{
-    ContextSource, DialectTried, Endpoint, EndpointState, FirstToken, Generates, Probe,
-    ToolTried,
+    ContextSource, DialectTried, Endpoint, EndpointState, FirstToken, Generates, Probe, ToolTried,
 };
 
 /// Renders a probe.
@@ -65,7 +64,12 @@ pub fn text(probe: &Probe) -> String {
     }
     for row in &probe.metrics {
         let value = count(Some(row.value));
-        let _ = writeln!(out, "  {:<17} {value:>15}  {}", row.metric.words(), row.name);
+        let _ = writeln!(
+            out,
+            "  {:<17} {value:>15}  {}",
+            row.metric.words(),
+            row.name
+        );
     }
     let _ = writeln!(out);
     let style = match probe.generates {

@@ -49,7 +49,8 @@ pub async fn wait_idle(server: &Connected, limit: Duration) -> Result<Duration, 
                 let text = String::from_utf8_lossy(&a.body);
                 match (a.status == 200)
                     .then(|| server.metrics.requests(&text))
-                    .flatten() {
+                    .flatten()
+                {
                     None => return Ok(leave_alone(start).await),
                     Some(n) if n <= 0.0 => return Ok(waited),
                     Some(n) => format!("{n} requests"),

@@ -138,7 +138,10 @@ mod tests {
                     vllm:num_requests_waiting{engine=\"1\"} 3 1700000000\nother 9\n";
         let known = MetricNames::known();
         assert_eq!(known.requests(text), Some(6.0));
-        assert_eq!(known.requests("llamacpp:requests_processing 0\n"), Some(0.0));
+        assert_eq!(
+            known.requests("llamacpp:requests_processing 0\n"),
+            Some(0.0)
+        );
     }
 
     #[test]

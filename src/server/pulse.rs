@@ -28,7 +28,10 @@ pub async fn pulse(server: &Connected) -> Pulse {
     };
     let health = get("/health").await;
     let models = get("/v1/models").await;
-    let metrics = get(&server.metrics.path).await.ok().filter(|a| a.status == 200);
+    let metrics = get(&server.metrics.path)
+        .await
+        .ok()
+        .filter(|a| a.status == 200);
     Pulse {
         is_there: !matches!(models, Err(HttpError::Unreachable { .. })),
         health: health.ok().map(|answer| answer.status),

@@ -25,7 +25,9 @@ pub struct Told {
 pub async fn told(server: &Connected) -> Told {
     let url = format!("{}{}", server.record.url, server.metrics.path);
     match ask(&url, server.key.as_ref(), None, LIMIT).await {
-        Ok(answer) if answer.status == 200 => read(&server.metrics, &String::from_utf8_lossy(&answer.body)),
+        Ok(answer) if answer.status == 200 => {
+            read(&server.metrics, &String::from_utf8_lossy(&answer.body))
+        }
         _ => Told::default(),
     }
 }
