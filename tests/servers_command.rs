@@ -284,6 +284,33 @@ fn a_server_that_falls_silent_after_some_requests_is_named_too() {
 }
 
 #[test]
+fn a_server_that_promises_to_keep_connections_and_closes_them_is_probed_all_the_same() {
+    // llama.cpp does so after every stream.
+    let stream = "data: {\"choices\":[{\"delta\":{\"content\":\"ready\"}}]}\n\n\
+                  data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let url = stub(move |line| match line.split(' ').nth(1) {
+        Some("/v1/models") => one_model(),
+        Some("/v1/chat/completions") => {
+            let length = stream.len();
+            Reply::Whole(format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: {length}\r\n\
+                 Connection: keep-alive\r\nKeep-Alive: timeout=5, max=100\r\n\r\n{stream}"
+            ))
+        }
+        _ => no_route(),
+    });
+    let probe = servers(&["probe", &url, "--json"]).json();
+    assert_eq!(probe["generates"], "yes", "{probe}");
+    let firsts = probe["first_tokens"].as_array().unwrap();
+    assert_eq!(firsts.len(), 2);
+    for first in firsts {
+        assert!(first["first_token_s"].is_number(), "{first}");
+        assert_eq!(first["words"], Value::Null);
+        assert_eq!(first["prompt_tokens"], Value::Null, "it tells no usage");
+    }
+}
+
+#[test]
 fn what_a_server_does_not_tell_is_unknown_and_what_it_does_not_speak_is_told_in_its_words() {
     let vllm = include_str!("recordings/servers/vllm.metrics.txt");
     let url = stub(move |line| match line.split(' ').nth(1) {

@@ -7,7 +7,8 @@ use super::aim::LoadDialect;
 use super::body::{Conversation, Output};
 use super::calibrate::streamed;
 use super::filler::{self, LINE_WORDS};
-use super::{Ask, Client, LoadError};
+use super::{Aim, Ask, Client, LoadError};
+use crate::clock::Origin;
 use crate::records::{Attempt, Role};
 
 /// The prompt that is the same in every dialect.
@@ -33,10 +34,11 @@ pub enum Trial {
     Tool,
 }
 
-/// Sends the request. The row is there however it ended; the result says whether a stream with
+/// Sends the request, on a connection of its own: there are servers that close a kept one on the
+/// next request of some length, and that is not what is tried here. The row is there however it ended; the result says whether a stream with
 /// tokens came, or for a tool an answer.
-pub async fn trial(client: &Client, trial: Trial) -> (Attempt, Result<(), LoadError>) {
-    let aim = client.aim();
+pub async fn trial(aim: &Aim, trial: Trial) -> (Attempt, Result<(), LoadError>) {
+    let client = Client::new(aim.clone(), Origin::now());
     let output = Output {
         tokens: FEW,
         fixed: false,

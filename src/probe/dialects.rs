@@ -1,8 +1,8 @@
 //! Which protocols a server streams in, whether it takes tools there, and how soon its first token
 //! comes.
 
-use crate::clock::{Origin, Seconds};
-use crate::load::{Aim, Client, LoadDialect, LoadError, LoadLimits, Trial, trial};
+use crate::clock::Seconds;
+use crate::load::{Aim, LoadDialect, LoadError, LoadLimits, Trial, trial};
 use crate::records::{Attempt, Dialect, DialectTried, End, FirstToken, ToolTried};
 use crate::server::Opened;
 
@@ -18,8 +18,8 @@ const ANSWER_TOKENS: u64 = 64;
 /// What was tried.
 pub(super) struct Tried {
     pub(super) rows: Vec<DialectTried>,
-    /// A client in the first protocol that streams, and the prompt tokens of its small request.
-    pub(super) works: Option<(Client, Option<u64>)>,
+    /// The first protocol that streams, and the prompt tokens of its small request.
+    pub(super) works: Option<(Aim, Option<u64>)>,
     /// The words of the request that nothing was generated for.
     pub(super) stalled: Option<String>,
 }
@@ -59,17 +59,14 @@ pub(super) async fn try_all(
             limits,
             speed,
         };
-        let client = Client::new(aim, Origin::now());
-        let (attempt, outcome) = trial(&client, Trial::Ready).await;
+        let (attempt, outcome) = trial(&aim, Trial::Ready).await;
         match outcome {
             Ok(()) => {
                 row.streams = Some(true);
-                let (tool, stalled) = offer(&client).await;
+                let (tool, stalled) = offer(&aim).await;
                 row.tool = Some(tool);
                 tried.stalled = stalled;
-                tried
-                    .works
-                    .get_or_insert_with(|| (client, attempt.input_tokens));
+                tried.works.get_or_insert((aim, attempt.input_tokens));
             }
             Err(error) => {
                 row.streams = Some(false);
@@ -88,8 +85,8 @@ fn in_profile(server: &Opened, dialect: Dialect) -> Option<bool> {
 }
 
 /// Offers a tool. What nothing was generated for is told beside it.
-async fn offer(client: &Client) -> (ToolTried, Option<String>) {
-    let (attempt, outcome) = trial(client, Trial::Tool).await;
+async fn offer(aim: &Aim) -> (ToolTried, Option<String>) {
+    let (attempt, outcome) = trial(aim, Trial::Tool).await;
     match outcome {
         _ if attempt.end == End::Complete && !attempt.tool_calls.is_empty() => {
             (ToolTried::Called, None)
@@ -107,7 +104,7 @@ async fn offer(client: &Client) -> (ToolTried, Option<String>) {
 /// `context` has room for it. The words of a request that nothing was generated for are told beside
 /// it.
 pub(super) async fn time(
-    client: &Client,
+    aim: &Aim,
     ready_tokens: Option<u64>,
     context: Option<u64>,
     seed: u64,
@@ -117,9 +114,9 @@ pub(super) async fn time(
         lines: SMALL_LINES,
         seed,
     };
-    let (attempt, outcome) = trial(client, small).await;
+    let (attempt, outcome) = trial(aim, small).await;
     let small_tokens = attempt.input_tokens;
-    rows.push(row(client, None, &attempt, &outcome));
+    rows.push(row(aim, None, &attempt, &outcome));
     if let Some(stalled) = outcome.err().and_then(|e| silence(&attempt, &e)) {
         return (rows, Some(stalled));
     }
@@ -130,8 +127,8 @@ pub(super) async fn time(
         lines: lines(ready_tokens, small_tokens),
         seed: !seed,
     };
-    let (attempt, outcome) = trial(client, large).await;
-    rows.push(row(client, Some(LARGE_TOKENS), &attempt, &outcome));
+    let (attempt, outcome) = trial(aim, large).await;
+    rows.push(row(aim, Some(LARGE_TOKENS), &attempt, &outcome));
     let stalled = outcome.err().and_then(|e| silence(&attempt, &e));
     (rows, stalled)
 }
@@ -169,13 +166,13 @@ fn lines(none: Option<u64>, few: Option<u64>) -> u64 {
 }
 
 fn row(
-    client: &Client,
+    aim: &Aim,
     aimed_tokens: Option<u64>,
     attempt: &Attempt,
     outcome: &Result<(), LoadError>,
 ) -> FirstToken {
     let clocks = &attempt.clocks;
-    let speed = client.aim().speed;
+    let speed = aim.speed;
     FirstToken {
         aimed_tokens,
         prompt_tokens: attempt.input_tokens,

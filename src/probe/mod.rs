@@ -8,7 +8,7 @@ mod endpoints;
 
 use std::time::Duration;
 
-use crate::load::LoadLimits;
+use crate::load::{LoadDialect, LoadLimits};
 use crate::records::{Generates, PROBE_SCHEMA, Probe};
 use crate::server::{HttpError, Identity, Opened};
 
@@ -98,14 +98,13 @@ async fn generate(
     let speed = found.speed.unwrap_or(1.0);
     let tried = dialects::try_all(server, model, speed, limits, say).await;
     let mut stalled = tried.stalled;
-    if let Some((client, ready_tokens)) = tried.works.filter(|_| stalled.is_none()) {
+    if let Some((aim, ready_tokens)) = tried.works.filter(|_| stalled.is_none()) {
         found.counts_as_usage = counted.zip(ready_tokens).map(|(a, b)| a == b);
-        if client.aim().dialect.path() == "/v1/chat/completions" {
+        if aim.dialect == LoadDialect::OpenaiChat {
             found.fingerprint = endpoints::fingerprint(server, model, limit).await;
         }
         say("timing first tokens");
-        let (rows, silent) =
-            dialects::time(&client, ready_tokens, found.context_tokens, seed).await;
+        let (rows, silent) = dialects::time(&aim, ready_tokens, found.context_tokens, seed).await;
         found.first_tokens = rows;
         stalled = silent;
     }

@@ -92,7 +92,10 @@ impl Identity {
         Self {
             simulated,
             speed,
-            version: version.or_else(|| text_at(props?, "/build_info")),
+            // llama.cpp as a library says "b0-unknown", which is no version.
+            version: version.or_else(|| {
+                text_at(props?, "/build_info").filter(|build| !build.contains("unknown"))
+            }),
             context: models
                 .and_then(|m| context_of(m, model))
                 .or_else(|| props_context(props?)),
@@ -172,6 +175,16 @@ mod tests {
             context_of(&list(json!({"id": "m", "max_model_len": 8192})), Some("x")),
             None
         );
+    }
+
+    #[test]
+    fn a_build_that_says_unknown_is_no_version() {
+        let version = |build: &str| {
+            let props = json!({"build_info": build});
+            Identity::learned(None, Some(&props), [].iter(), None).version
+        };
+        assert_eq!(version("b0-unknown"), None);
+        assert_eq!(version("b11434-a1b2c3d"), Some("b11434-a1b2c3d".into()));
     }
 
     #[test]
