@@ -87,7 +87,7 @@ pub enum Command {
     Servers {
         /// What to do
         #[command(subcommand)]
-        command: ServersCommand,
+        command: super::servers::ServersCommand,
     },
     /// Show the report of a stored run, finished or not
     Report(ReportArgs),
@@ -350,32 +350,6 @@ pub enum AgentsCommand {
         #[arg(required = true)]
         names: Vec<String>,
     },
-}
-
-/// `flashrig servers`.
-#[derive(Clone, Debug, Subcommand)]
-pub enum ServersCommand {
-    /// List the server profiles
-    List,
-    /// Ask a server who it is and try what it can do, with a few small requests
-    Probe(ProbeArgs),
-}
-
-/// `flashrig servers probe`.
-#[derive(Clone, Debug, Args)]
-pub struct ProbeArgs {
-    /// A server's address or the name of a profile; a simulated one is started
-    #[arg(value_name = "URL|NAME")]
-    pub server: String,
-    /// The model to ask for [default: the only one the server lists]
-    #[arg(long, value_name = "NAME")]
-    pub model: Option<String>,
-    /// Environment variable that holds the server's key
-    #[arg(long, value_name = "NAME")]
-    pub key_env: Option<String>,
-    /// Longest wait for a token; beyond it the server accepts but does not generate
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = crate::config::parse_duration)]
-    pub first_token_limit: std::time::Duration,
 }
 
 /// `flashrig report`.

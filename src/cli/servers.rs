@@ -1,17 +1,46 @@
 //! `flashrig servers list|probe`.
 
+use std::time::Duration;
+
 use anyhow::anyhow;
+use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::args::{ProbeArgs, ServersCommand};
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
 use super::{loading, signals};
+use crate::config::parse_duration;
 use crate::probe::probe;
 use crate::records::{Dialect, Generates};
 use crate::report;
 use crate::run::Stop;
 use crate::server::{ConnectError, Kind, Library, Target, Wanted, open};
+
+/// `flashrig servers`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum ServersCommand {
+    /// List the server profiles
+    List,
+    /// Ask a server who it is and try what it can do, with a few small requests
+    Probe(ProbeArgs),
+}
+
+/// `flashrig servers probe`.
+#[derive(Clone, Debug, Args)]
+pub struct ProbeArgs {
+    /// A server's address or the name of a profile; a simulated one is started
+    #[arg(value_name = "URL|NAME")]
+    pub server: String,
+    /// The model to ask for [default: the only one the server lists]
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Environment variable that holds the server's key
+    #[arg(long, value_name = "NAME")]
+    pub key_env: Option<String>,
+    /// Longest wait for a token; beyond it the server accepts but does not generate
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
+    pub first_token_limit: Duration,
+}
 
 #[derive(Serialize)]
 struct Row {
