@@ -43,18 +43,16 @@ struct Yardstick {
     late_ms: f64,
 }
 
-/// The experiment; again at half the speed when the machine was too busy for it, by what client
-/// and engine say of themselves. The third time counts as it is.
+/// The experiment; once more, slower, when the machine was too busy for it by what client and
+/// engine say of themselves.
 fn measure(profile: &str, speed: f64, sim: &[&str], fit: &[&str]) -> Yardstick {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
-    for speed in [speed, speed / 2.0] {
-        let yardstick = measure_once(profile, speed, sim, fit);
-        if !yardstick.is_disturbed() {
-            return yardstick;
-        }
-        println!("the machine was too busy for speed {speed}");
+    let yardstick = measure_once(profile, speed, sim, fit);
+    if !yardstick.is_disturbed() {
+        return yardstick;
     }
-    measure_once(profile, speed / 4.0, sim, fit)
+    println!("the machine was too busy for speed {speed}");
+    measure_once(profile, speed / 3.0, sim, fit)
 }
 
 fn measure_once(profile: &str, speed: f64, sim: &[&str], fit: &[&str]) -> Yardstick {
