@@ -1,6 +1,7 @@
 //! The one owner of the terminal: results on standard output, everything else on standard error.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::OnceLock;
 
 use super::args::{Color, Common};
@@ -60,6 +61,23 @@ impl Console {
     pub fn result(self, text: &str) {
         let end = if text.ends_with('\n') { "" } else { "\n" };
         write_out(&[text.as_bytes(), end.as_bytes()]);
+    }
+
+    /// A finished run: its record, or the report and where it is kept.
+    ///
+    /// # Errors
+    /// The record is not to be written as JSON.
+    pub fn run_result<T: serde::Serialize>(
+        self,
+        run: &T,
+        report: impl FnOnce() -> String,
+        folder: &Path,
+    ) -> Result<(), serde_json::Error> {
+        if self.json {
+            return self.json_result(run);
+        }
+        self.result(&format!("\n{}Results: {}", report(), folder.display()));
+        Ok(())
     }
 
     /// A result as bytes, exactly.

@@ -100,12 +100,9 @@ pub async fn ttft(args: TtftArgs, console: Console) -> Result<Exit, Failure> {
     let _ = showing.await;
     watching.abort();
     let (run, folder) = result?;
-    if console.json() {
-        console.json_result(&run).or_rig()?;
-    } else {
-        let text = report::load_text(&run);
-        console.result(&format!("\n{text}Results: {}", folder.display()));
-    }
+    console
+        .run_result(&run, || report::load_text(&run), &folder)
+        .or_rig()?;
     Ok(match (run.state, answer(&run)) {
         (RunState::Interrupted, _) => Exit::Interrupted,
         (RunState::Failed | RunState::Unfinished, _) | (_, Answer::None) => Exit::Rig,

@@ -64,6 +64,12 @@ struct Figures {
 
 impl Figures {
     fn merge(&mut self, answer: &Value) {
+        let has = |key: &str| answer.get(key).is_some_and(Value::is_object);
+        if !has("usage") && !has("timings") {
+            // Nearly every frame of a stream: looking for each figure by its path would cost more
+            // than reading the frame.
+            return;
+        }
         let figure = |path: &str| answer.pointer(path).and_then(Value::as_u64);
         replace(&mut self.input, figure("/usage/prompt_tokens"));
         replace(&mut self.output, figure("/usage/completion_tokens"));

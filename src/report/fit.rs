@@ -5,14 +5,13 @@ use std::fmt::Write as _;
 use comfy_table::Table;
 use console::Style;
 
-use super::figures::{count, seconds, times};
+use super::figures::{seconds, times};
+use super::head::who_answered;
 use super::text::new_table;
 use crate::clock::Seconds;
 use crate::config::count_in_words;
 use crate::judge::fit::{BOTTLENECK, verdict_words};
-use crate::records::{
-    Cell, CellVerdict, ContextSource, LoadRun, LoadVerdict, RecallRule, RunState, Thresholds,
-};
+use crate::records::{Cell, CellVerdict, LoadRun, LoadVerdict, RecallRule, RunState, Thresholds};
 
 /// Width of the longest bar.
 const BAR: f64 = 40.0;
@@ -76,20 +75,7 @@ fn head(run: &LoadRun, out: &mut String) {
             Style::new().yellow().bold().apply_to("SIMULATED"),
         );
     }
-    let version = server.version.as_deref().unwrap_or("version unknown");
-    let context = match (server.context_tokens, server.context_source) {
-        (Some(n), ContextSource::Given) => format!("context {} (as given)", count(Some(n as f64))),
-        (Some(n), _) => format!("context {}", count(Some(n as f64))),
-        (None, _) => "context unknown".to_owned(),
-    };
-    let _ = writeln!(
-        out,
-        "{} {} · model {} · {} {version} · {context}",
-        Style::new().bold().apply_to("flashrig"),
-        run.command,
-        server.model,
-        server.name,
-    );
+    who_answered(&run.command, server, out);
     let spec = &run.spec;
     let mut parts = vec![
         plural(spec.rounds, "round"),
