@@ -203,6 +203,7 @@ async fn prepare(
     let client = loading::aim(&server, args.first_token_limit, origin.clone(), &live).await?;
     let calibration = calibrate(&client, spec.seed).await.or_rig()?;
     client.take_rows();
+    has_room(&spec, calibration.envelope_tokens)?;
 
     let id = format!("{}-ttft", origin.wall.strftime("%Y%m%dT%H%M%SZ"));
     let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;
@@ -225,6 +226,19 @@ async fn prepare(
         stop,
     };
     Ok((context, record, folder))
+}
+
+/// The shortest prompt has room for what every prompt holds.
+fn has_room(spec: &LoadSpec, envelope_tokens: f64) -> Result<(), Failure> {
+    match spec.contexts.iter().min() {
+        Some(&prompt) if (prompt as f64) < envelope_tokens => Err(usage(format!(
+            "--prompt {} is too small: a prompt with nothing in it has {} tokens on this server; \
+             give more",
+            count_in_words(prompt),
+            envelope_tokens.ceil(),
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Prompt and answer fit into the server's context.

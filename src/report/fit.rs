@@ -46,14 +46,14 @@ pub fn text(run: &LoadRun) -> String {
             let _ = writeln!(
                 out,
                 "The run is not sealed: it is still going on, or flashrig was killed \
-                 (flashrig fit --resume goes on)."
+                 (flashrig fit --resume with its folder goes on)."
             );
         }
         (_, because) => {
             let because = because.as_deref().unwrap_or("for an unknown reason");
             let _ = writeln!(
                 out,
-                "Stopped early: {because} (flashrig fit --resume goes on)."
+                "Stopped early: {because} (flashrig fit --resume with its folder goes on)."
             );
         }
     }
@@ -355,7 +355,10 @@ mod tests {
         run.state = RunState::Unfinished;
         run.measured.push(measured(1, K32, &[10.0]));
         let told = judged(run);
-        assert!(told.contains("flashrig fit --resume goes on"), "{told}");
+        assert!(
+            told.contains("flashrig fit --resume with its folder goes on"),
+            "{told}"
+        );
         assert!(
             told.contains("2 sessions: not measured: the run ended before"),
             "{told}"

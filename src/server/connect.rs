@@ -187,7 +187,8 @@ fn choose_model(
             list.join(", ")
         ))),
         (None, _) => Err(ConnectError::ModelNeeded(format!(
-            "the server at {url} does not say which model it serves; name it with --model"
+            "the server at {url} does not say which model it serves (no list at /v1/models); check \
+             that this is its API address, or name the model with --model"
         ))),
     }
 }

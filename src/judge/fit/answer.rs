@@ -51,9 +51,11 @@ pub fn sentence(run: &LoadRun, cells: &[Cell]) -> String {
         parts.push(match largest(run, cells, context_tokens) {
             None => none(cells, context_tokens, &at, first),
             Some(cell) => {
-                // Nothing larger was tried: the server may bear more.
-                let open = Some(&cell.sessions) == run.spec.sessions.last();
-                let least = if open { "at least " } else { "" };
+                let least = if more_may_fit(run, cells, cell) {
+                    "at least "
+                } else {
+                    ""
+                };
                 let word = match (first, cell.sessions) {
                     (false, _) => "",
                     (true, 1) => " session",
@@ -68,6 +70,17 @@ pub fn sentence(run: &LoadRun, cells: &[Cell]) -> String {
         });
     }
     parts.join(", ")
+}
+
+/// Whether nothing speaks against the next larger number: none was asked for, or it was not
+/// measured (yet).
+fn more_may_fit(run: &LoadRun, cells: &[Cell], largest: &Cell) -> bool {
+    let mut larger = run.spec.sessions.iter().copied();
+    larger.find(|&s| s > largest.sessions).is_none_or(|next| {
+        of(cells, largest.context_tokens)
+            .find(|c| c.sessions == next)
+            .is_none_or(|c| c.verdict == CellVerdict::Unknown)
+    })
 }
 
 fn none(cells: &[Cell], context_tokens: u64, at: &str, first: bool) -> String {

@@ -377,6 +377,18 @@ fn when_all_that_was_tried_passes_more_may_fit() {
 }
 
 #[test]
+fn what_a_run_cut_short_left_out_may_fit_too() {
+    let mut run = run(&[K32], &[1, 2, 3, 4], 1);
+    run.measured = vec![measured(1, K32, &[10.0]), measured(1, K32, &[10.5, 10.5])];
+    let told = |run: &LoadRun| verdict(run, &cells(run)).answer;
+    assert_eq!(told(&run), "at least 2 sessions at 32K");
+    run.measured.push(measured(1, K32, &[31.0; 4]));
+    assert_eq!(told(&run), "at least 2 sessions at 32K", "3 is open");
+    run.measured.push(measured(1, K32, &[31.0; 3]));
+    assert_eq!(told(&run), "2 sessions at 32K");
+}
+
+#[test]
 fn a_smaller_size_that_fails_below_one_that_passes_is_told() {
     let mut run = run(&[K32], &[1, 2, 3, 4], 1);
     run.measured = vec![
