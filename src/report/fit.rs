@@ -208,11 +208,10 @@ fn other_table(cells: &[&Cell]) -> Table {
         if is_mixed {
             row.push(of_seconds(cell.side_during_cold.and_then(|s| s.p95_s)));
         }
-        row.push(if cell.recall.asked == 0 {
-            "–".to_owned()
-        } else {
-            format!("{} of {}", cell.recall.right, cell.recall.asked)
-        });
+        row.push(
+            cell.recall
+                .map_or_else(|| "–".to_owned(), |r| format!("{} of {}", r.right, r.asked)),
+        );
         row.push(refused(cell));
         row.push(
             cell.cached_share
@@ -228,12 +227,10 @@ fn other_table(cells: &[&Cell]) -> Table {
 
 /// What the client saw, and what the server told where that is known.
 fn refused(cell: &Cell) -> String {
-    if cell.verdict == CellVerdict::Unknown && cell.turn_s.is_none() && cell.ttft_cold_s.is_none() {
-        return "–".to_owned();
-    }
-    match cell.refused.server {
-        None => cell.refused.client.to_string(),
-        Some(told) => format!("{} (server: {told})", cell.refused.client),
+    match (cell.refused.client, cell.refused.server) {
+        (None, _) => "–".to_owned(),
+        (Some(seen), None) => seen.to_string(),
+        (Some(seen), Some(told)) => format!("{seen} (server: {told})"),
     }
 }
 

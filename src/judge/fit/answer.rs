@@ -152,10 +152,21 @@ pub fn warnings(run: &LoadRun, cells: &[Cell]) -> Vec<String> {
         let found: Vec<String> = cells.iter().filter(|c| is_it(c)).map(place).collect();
         (!found.is_empty()).then(|| found.join(", "))
     };
-    if let Some(places) = places(&|c| c.client_bottleneck) {
+    if let Some(places) = places(&|c| c.client_bottleneck == Some(true)) {
         all.push(format!(
             "{BOTTLENECK} at {places}: those figures are not the server's"
         ));
+    }
+    for lone in cells.iter().filter(|c| c.sessions == 1) {
+        let compared = of(cells, lone.context_tokens).any(|c| c.sessions > 1 && c.slowdown.n > 0);
+        if lone.client_bottleneck == Some(true) && compared {
+            all.push(format!(
+                "every slowdown at {} is compared with a lone session that was measured while \
+                 flashrig's own client was the bottleneck, and so is what the answer says of it; \
+                 repeat it on a quieter machine, or at a lower --speed",
+                count_in_words(lone.context_tokens)
+            ));
+        }
     }
     if let Some(places) = places(&|c| c.cached_share.is_some_and(|s| s < CACHE_LOST)) {
         all.push(format!(
