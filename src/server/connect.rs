@@ -66,6 +66,13 @@ pub enum ConnectError {
     KeyMissing(String),
 }
 
+impl ConnectError {
+    /// Whether it was typed wrongly, so that nothing was tried.
+    pub fn is_mistyped(&self) -> bool {
+        matches!(self, Self::Upstream(_) | Self::KeyMissing(_))
+    }
+}
+
 /// Reaches the target, starting it when it is simulated.
 ///
 /// # Errors
