@@ -159,10 +159,20 @@ pub struct PairArgs {
     #[arg(long, value_name = "DURATION", value_parser = crate::config::parse_duration)]
     pub time_limit: Option<std::time::Duration>,
     /// Slowdown up to which the time verdict is a pass
-    #[arg(long, value_name = "X", default_value_t = 1.5)]
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        value_name = "X",
+        default_value_t = 1.5
+    )]
     pub pass_below: f64,
     /// Slowdown above which the time verdict is a fail
-    #[arg(long, value_name = "X", default_value_t = 2.0)]
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        value_name = "X",
+        default_value_t = 2.0
+    )]
     pub fail_above: f64,
     /// Exit with 1 when the time verdict is inconclusive
     #[arg(long)]
@@ -201,7 +211,7 @@ pub struct ServerArgs {
     #[arg(long, value_name = "NAME")]
     pub key_env: Option<String>,
     /// Time factor of a simulated server
-    #[arg(long, value_name = "X")]
+    #[arg(long, allow_negative_numbers = true, value_name = "X")]
     pub speed: Option<f64>,
 }
 
@@ -259,7 +269,12 @@ pub struct SimArgs {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     pub listen: std::net::SocketAddr,
     /// Time factor
-    #[arg(long, value_name = "X", default_value_t = 1.0)]
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        value_name = "X",
+        default_value_t = 1.0
+    )]
     pub speed: f64,
     /// Log what was done when, as JSON lines
     #[arg(long, value_name = "FILE")]

@@ -52,7 +52,8 @@ fn sessions(args: &BodiesArgs) -> Result<Vec<String>, Failure> {
     let mut names = Vec::new();
     let entries = std::fs::read_dir(&folder).map_err(|e| {
         usage(format!(
-            "{} cannot be read: {e}; give the folder of a run, e.g. results/<time>-pair-…",
+            "{} cannot be read: {e}; bodies are kept by flashrig pair alone: give the folder of \
+             such a run, e.g. results/<time>-pair-…",
             folder.display()
         ))
     })?;

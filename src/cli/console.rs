@@ -1,9 +1,14 @@
 //! The one owner of the terminal: results on standard output, everything else on standard error.
 
 use std::io::{self, Write};
+use std::path::Path;
+use std::sync::OnceLock;
 
 use super::args::{Color, Common};
 use crate::config::in_words;
+
+/// Why a result could not be written: whoever redirected it to a file has not got it.
+static LOST: OnceLock<io::Error> = OnceLock::new();
 
 /// Where things are shown.
 #[derive(Clone, Copy, Debug)]
@@ -54,19 +59,35 @@ impl Console {
 
     /// A result. A closed pipe (`| head`) is the reader's right.
     pub fn result(self, text: &str) {
-        let mut out = io::stdout().lock();
-        let _ = out.write_all(text.as_bytes());
-        if !text.ends_with('\n') {
-            let _ = out.write_all(b"\n");
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        write_out(&[text.as_bytes(), end.as_bytes()]);
+    }
+
+    /// A finished run: its record, or the report and where it is kept.
+    ///
+    /// # Errors
+    /// The record is not to be written as JSON.
+    pub fn run_result<T: serde::Serialize>(
+        self,
+        run: &T,
+        report: impl FnOnce() -> String,
+        folder: &Path,
+    ) -> Result<(), serde_json::Error> {
+        if self.json {
+            return self.json_result(run);
         }
-        let _ = out.flush();
+        self.result(&format!("\n{}Results: {}", report(), folder.display()));
+        Ok(())
     }
 
     /// A result as bytes, exactly.
     pub fn raw_result(self, bytes: &[u8]) {
-        let mut out = io::stdout().lock();
-        let _ = out.write_all(bytes);
-        let _ = out.flush();
+        write_out(&[bytes]);
+    }
+
+    /// Why a result was lost, if one was.
+    pub fn lost(self) -> Option<&'static io::Error> {
+        LOST.get()
     }
 
     /// A result as JSON.
@@ -98,6 +119,20 @@ impl Console {
 fn set_colors(on: bool) {
     console::set_colors_enabled(on);
     console::set_colors_enabled_stderr(on);
+}
+
+/// Writes to standard output, and remembers the first failure but that of a closed pipe.
+fn write_out(pieces: &[&[u8]]) {
+    let mut out = io::stdout().lock();
+    let written = pieces
+        .iter()
+        .try_for_each(|piece| out.write_all(piece))
+        .and_then(|()| out.flush());
+    if let Err(error) = written
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        let _ = LOST.set(error);
+    }
 }
 
 /// A line on standard error. Nobody has to read it: a closed one is no reason to fail.

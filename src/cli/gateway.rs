@@ -72,8 +72,6 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
         })
         .or_rig()?;
     let address = standing.addr();
-    tell_address(&args, address, console)?;
-
     let (stopper, mut stop) = Stop::new();
     let (say, said) = mpsc::unbounded_channel();
     let limit = args.drain;
@@ -85,6 +83,7 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
         ));
     };
     let watching = tokio::spawn(signals::watch(tell, stopper));
+    tell_address(&args, address, console)?;
     let showing = tokio::spawn(show(console, Arc::clone(&board), heard, said));
     stop.wait().await;
     if tokio::time::timeout(limit, standing.drain()).await.is_err() {

@@ -13,7 +13,7 @@ use crate::clock::Origin;
 use crate::load::{Aim, Client, LoadLimits, choose_dialect};
 use crate::records::{Calibration, LoadRun, LoadSpec, LoadWhat, RUN_SCHEMA, Rig, RunState, Server};
 use crate::run::Live;
-use crate::server::{Change, ConnectError, Connected, Target, Wanted, connect};
+use crate::server::{Change, Connected, Target, Wanted, connect};
 
 /// Seeds stay below what every JSON reader can hold.
 const MAX_SEED: u64 = 1 << 53;
@@ -57,8 +57,7 @@ pub async fn reach(
         key_env: args.key_env.clone(),
     };
     match connect(target, &wanted, Vec::new(), None).await {
-        // An address that cannot be one was mistyped; nothing was tried yet.
-        Err(error @ ConnectError::Upstream(_)) => Err(error).or_usage(),
+        Err(error) if error.is_mistyped() => Err(error).or_usage(),
         other => other.or_rig(),
     }
 }

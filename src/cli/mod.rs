@@ -21,6 +21,7 @@ mod ttft;
 
 use std::process::ExitCode;
 
+use anyhow::anyhow;
 use clap::Parser;
 
 use args::{Cli, Command};
@@ -44,6 +45,20 @@ pub fn main() -> ExitCode {
             console.error(&failure.error);
             failure.exit
         }
+    };
+    let exit = match console.lost() {
+        Some(lost) => {
+            console.error(&anyhow!(
+                "standard output could not be written: {lost}; free some space or redirect it \
+                 elsewhere (flashrig report shows what a run stored)"
+            ));
+            if exit == Exit::Interrupted {
+                exit
+            } else {
+                Exit::Rig
+            }
+        }
+        None => exit,
     };
     ExitCode::from(exit as u8)
 }

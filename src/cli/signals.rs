@@ -1,17 +1,31 @@
 //! Ctrl-C and termination: the first one stops in order, the second at once.
 
-use tokio::signal::unix::{SignalKind, signal};
+use std::io;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use super::exit::Exit;
 
 /// Expresses the wish to stop when a signal comes, and tells of it. Runs until it is dropped.
-pub async fn watch(tell: impl Fn(&str), stop: watch::Sender<bool>) {
+///
+/// Signals are caught from this call on, not from when the task first runs: whoever is told that a
+/// server is ready may stop it at once.
+pub fn watch(tell: impl Fn(&str), stop: watch::Sender<bool>) -> impl Future<Output = ()> {
     // A hang-up is left as it is, so that `nohup` works; agents end with flashrig in any case.
-    let (Ok(mut interrupt), Ok(mut terminate)) = (
+    let caught = (
         signal(SignalKind::interrupt()),
         signal(SignalKind::terminate()),
-    ) else {
+    );
+    watching(caught, tell, stop)
+}
+
+async fn watching(
+    caught: (io::Result<Signal>, io::Result<Signal>),
+    tell: impl Fn(&str),
+    stop: watch::Sender<bool>,
+) {
+    let (Ok(mut interrupt), Ok(mut terminate)) = caught else {
         std::future::pending::<()>().await;
         return;
     };

@@ -8,7 +8,7 @@ use super::exit::{Exit, Failure, OrFail};
 use super::setting::{Setting, sandbox};
 use crate::run::{Checks, Scratch};
 use crate::task::{Library, Source};
-use crate::verify::{Proof, ProofOutcome, prove};
+use crate::verify::{Proof, ProofCase, ProofOutcome, prove};
 use crate::workspace::Base;
 
 #[derive(Serialize)]
@@ -90,9 +90,21 @@ fn words(proof: &Proof) -> String {
             ProofOutcome::Unsound => console::style("WRONG").red().bold(),
             _ => console::style("unknown").yellow(),
         };
-        out.push_str(&format!("  {mark:<7} {}\n", row.words));
+        out.push_str(&format!(
+            "  {mark:<7} {}: {}\n",
+            tried(&row.case),
+            row.words
+        ));
     }
     out
+}
+
+fn tried(case: &ProofCase) -> String {
+    match case {
+        ProofCase::Untouched => "untouched".to_owned(),
+        ProofCase::Solution => "solution".to_owned(),
+        ProofCase::Cheat(name) => format!("cheat {name}"),
+    }
 }
 
 fn list(library: &Library, console: Console) -> Result<Exit, Failure> {

@@ -100,12 +100,9 @@ pub async fn ttft(args: TtftArgs, console: Console) -> Result<Exit, Failure> {
     let _ = showing.await;
     watching.abort();
     let (run, folder) = result?;
-    if console.json() {
-        console.json_result(&run).or_rig()?;
-    } else {
-        let text = report::load_text(&run);
-        console.result(&format!("\n{text}Results: {}", folder.display()));
-    }
+    console
+        .run_result(&run, || report::load_text(&run), &folder)
+        .or_rig()?;
     Ok(match (run.state, answer(&run)) {
         (RunState::Interrupted, _) => Exit::Interrupted,
         (RunState::Failed | RunState::Unfinished, _) | (_, Answer::None) => Exit::Rig,
@@ -206,6 +203,7 @@ async fn prepare(
     let client = loading::aim(&server, args.first_token_limit, origin.clone(), &live).await?;
     let calibration = calibrate(&client, spec.seed).await.or_rig()?;
     client.take_rows();
+    has_room(&spec, calibration.envelope_tokens)?;
 
     let id = format!("{}-ttft", origin.wall.strftime("%Y%m%dT%H%M%SZ"));
     let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;
@@ -228,6 +226,19 @@ async fn prepare(
         stop,
     };
     Ok((context, record, folder))
+}
+
+/// The shortest prompt has room for what every prompt holds.
+fn has_room(spec: &LoadSpec, envelope_tokens: f64) -> Result<(), Failure> {
+    match spec.contexts.iter().min() {
+        Some(&prompt) if (prompt as f64) < envelope_tokens => Err(usage(format!(
+            "--prompt {} is too small: a prompt with nothing in it has {} tokens on this server; \
+             give more",
+            count_in_words(prompt),
+            envelope_tokens.ceil(),
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Prompt and answer fit into the server's context.

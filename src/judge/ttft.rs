@@ -249,14 +249,14 @@ fn sentence(run: &LoadRun, rows: &[TtftRow], stopped_because: Option<&str>) -> S
     let measured = match told.as_slice() {
         [] => "No first token was measured".to_owned(),
         [(row, spread)] => format!(
-            "The first token of a {} prompt took {}{}",
-            count_in_words(size),
+            "The first token of {} prompt took {}{}",
+            with_article(size),
             in_seconds(spread.median),
             at_once(row, *spread)
         ),
         [(first, alone), .., (last, spread)] => format!(
-            "The first token of a {} prompt took {}{} and {}{}",
-            count_in_words(size),
+            "The first token of {} prompt took {}{} and {}{}",
+            with_article(size),
             in_seconds(alone.median),
             at_once(first, *alone),
             in_seconds(spread.median),
@@ -267,6 +267,14 @@ fn sentence(run: &LoadRun, rows: &[TtftRow], stopped_because: Option<&str>) -> S
         None => format!("{measured}."),
         Some(words) => format!("{measured}; then {words}."),
     }
+}
+
+/// `a 2K`, `an 8K`.
+fn with_article(tokens: u64) -> String {
+    let words = count_in_words(tokens);
+    let said = words.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let an = said.starts_with('8') || matches!(said, "11" | "18");
+    format!("{} {words}", if an { "an" } else { "a" })
 }
 
 fn at_once(row: &TtftRow, spread: TtftSpread) -> String {

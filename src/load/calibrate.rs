@@ -311,12 +311,18 @@ fn answered(attempt: &Attempt, aim: &Aim) -> Result<(), LoadError> {
     })
 }
 
+/// The beginning of what a server says, which may be a page, as one line.
+fn one_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(300).collect()
+}
+
 /// Status and words of an answer, for people.
 fn words(attempt: &Attempt) -> String {
-    let said = attempt.error.as_ref().map(|e| e.message.as_str());
+    let said = attempt.error.as_ref().map(|e| one_line(&e.message));
     match (attempt.status, said) {
         (Some(status @ 400..), Some(said)) if !said.is_empty() => format!("{status}: {said}"),
-        (_, Some(said)) if !said.is_empty() => said.to_owned(),
+        (_, Some(said)) if !said.is_empty() => said,
         (Some(status), _) => match attempt.end {
             End::Truncated => format!("status {status}, and the stream closed before its end"),
             _ => format!("status {status}"),

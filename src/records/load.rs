@@ -171,6 +171,25 @@ pub struct Measured {
     pub stopped: Option<CellStop>,
 }
 
+impl Measured {
+    /// A combination of which nothing is known yet.
+    pub fn nothing(round: u32, context_tokens: u64, sessions: u32) -> Self {
+        Self {
+            round,
+            context_tokens,
+            sessions,
+            idle_wait_s: None,
+            start_skew_s: None,
+            warm_span_s: None,
+            lanes: Vec::new(),
+            side: Vec::new(),
+            client: ClientHonesty::default(),
+            told: ServerTold::default(),
+            stopped: None,
+        }
+    }
+}
+
 /// A combination that was left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOut {

@@ -33,18 +33,18 @@ pub struct Cell {
     /// Those of them that were sent while first prompts were read.
     #[serde(default)]
     pub side_during_cold: Option<SideFigures>,
-    /// Questions answered right, of those asked.
-    pub recall: Recall,
+    /// Questions answered right, of those asked; `null` when none was.
+    pub recall: Option<Recall>,
     /// Requests refused.
     pub refused: Refused,
     /// Requests that failed otherwise.
-    pub errors: u64,
+    pub errors: Option<u64>,
     /// Cached share of all prompt tokens of warm turns, 0 to 1.
     pub cached_share: Option<f64>,
     /// Highest memory that the server told, in bytes.
     pub peak_memory_bytes: Option<u64>,
     /// Whether flashrig's own client was the bottleneck in any round.
-    pub client_bottleneck: bool,
+    pub client_bottleneck: Option<bool>,
     /// The judgement.
     pub verdict: CellVerdict,
     /// Rounds in all that would settle it, by the spread seen so far; only when `inconclusive`.
@@ -108,7 +108,7 @@ pub struct Recall {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Refused {
     /// Seen by the client.
-    pub client: u64,
+    pub client: Option<u64>,
     /// Told by the server's metrics or log.
     pub server: Option<u64>,
 }

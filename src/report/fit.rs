@@ -5,14 +5,13 @@ use std::fmt::Write as _;
 use comfy_table::Table;
 use console::Style;
 
-use super::figures::{count, seconds, times};
+use super::figures::{seconds, times};
+use super::head::who_answered;
 use super::text::new_table;
 use crate::clock::Seconds;
 use crate::config::count_in_words;
 use crate::judge::fit::{BOTTLENECK, verdict_words};
-use crate::records::{
-    Cell, CellVerdict, ContextSource, LoadRun, LoadVerdict, RecallRule, RunState, Thresholds,
-};
+use crate::records::{Cell, CellVerdict, LoadRun, LoadVerdict, RecallRule, RunState, Thresholds};
 
 /// Width of the longest bar.
 const BAR: f64 = 40.0;
@@ -47,14 +46,14 @@ pub fn text(run: &LoadRun) -> String {
             let _ = writeln!(
                 out,
                 "The run is not sealed: it is still going on, or flashrig was killed \
-                 (flashrig fit --resume goes on)."
+                 (flashrig fit --resume with its folder goes on)."
             );
         }
         (_, because) => {
             let because = because.as_deref().unwrap_or("for an unknown reason");
             let _ = writeln!(
                 out,
-                "Stopped early: {because} (flashrig fit --resume goes on)."
+                "Stopped early: {because} (flashrig fit --resume with its folder goes on)."
             );
         }
     }
@@ -76,20 +75,7 @@ fn head(run: &LoadRun, out: &mut String) {
             Style::new().yellow().bold().apply_to("SIMULATED"),
         );
     }
-    let version = server.version.as_deref().unwrap_or("version unknown");
-    let context = match (server.context_tokens, server.context_source) {
-        (Some(n), ContextSource::Given) => format!("context {} (as given)", count(Some(n as f64))),
-        (Some(n), _) => format!("context {}", count(Some(n as f64))),
-        (None, _) => "context unknown".to_owned(),
-    };
-    let _ = writeln!(
-        out,
-        "{} {} · model {} · {} {version} · {context}",
-        Style::new().bold().apply_to("flashrig"),
-        run.command,
-        server.model,
-        server.name,
-    );
+    who_answered(&run.command, server, out);
     let spec = &run.spec;
     let mut parts = vec![
         plural(spec.rounds, "round"),
@@ -222,11 +208,10 @@ fn other_table(cells: &[&Cell]) -> Table {
         if is_mixed {
             row.push(of_seconds(cell.side_during_cold.and_then(|s| s.p95_s)));
         }
-        row.push(if cell.recall.asked == 0 {
-            "–".to_owned()
-        } else {
-            format!("{} of {}", cell.recall.right, cell.recall.asked)
-        });
+        row.push(
+            cell.recall
+                .map_or_else(|| "–".to_owned(), |r| format!("{} of {}", r.right, r.asked)),
+        );
         row.push(refused(cell));
         row.push(
             cell.cached_share
@@ -242,12 +227,10 @@ fn other_table(cells: &[&Cell]) -> Table {
 
 /// What the client saw, and what the server told where that is known.
 fn refused(cell: &Cell) -> String {
-    if cell.verdict == CellVerdict::Unknown && cell.turn_s.is_none() && cell.ttft_cold_s.is_none() {
-        return "–".to_owned();
-    }
-    match cell.refused.server {
-        None => cell.refused.client.to_string(),
-        Some(told) => format!("{} (server: {told})", cell.refused.client),
+    match (cell.refused.client, cell.refused.server) {
+        (None, _) => "–".to_owned(),
+        (Some(seen), None) => seen.to_string(),
+        (Some(seen), Some(told)) => format!("{seen} (server: {told})"),
     }
 }
 
@@ -369,7 +352,10 @@ mod tests {
         run.state = RunState::Unfinished;
         run.measured.push(measured(1, K32, &[10.0]));
         let told = judged(run);
-        assert!(told.contains("flashrig fit --resume goes on"), "{told}");
+        assert!(
+            told.contains("flashrig fit --resume with its folder goes on"),
+            "{told}"
+        );
         assert!(
             told.contains("2 sessions: not measured: the run ended before"),
             "{told}"

@@ -3,6 +3,7 @@
 
 mod figures;
 mod fit;
+mod head;
 mod makespans;
 mod prefix;
 mod probe;

@@ -91,7 +91,7 @@ fn words(sum: &PrefixSummary) -> String {
     }
     if let (Some(could), Some(did)) = (sum.reusable_tokens, sum.reused_tokens) {
         said.push(format!(
-            "about {} tokens could be reused, {} were",
+            "about {} tokens could be reused, by length; the server says that {} were",
             count(Some(could as f64)),
             count(Some(did as f64))
         ));

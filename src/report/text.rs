@@ -6,12 +6,12 @@ use comfy_table::{CellAlignment, Table, presets};
 use console::Style;
 
 use super::figures::{count, middle, part, ratio, seconds, sessions, shown_rounds, times};
+use super::head::who_answered;
 use super::makespans::makespans;
 use super::{prefix, probes};
 use crate::judge::egress_lines;
 use crate::records::{
-    ArmKind, CachePolicy, ContextSource, Functional, Run, RunState, Session, Status, TimeVerdict,
-    Verdict,
+    ArmKind, CachePolicy, Functional, Run, RunState, Session, Status, TimeVerdict, Verdict,
 };
 
 /// Renders a run. `width` bounds the lines of prose.
@@ -72,20 +72,7 @@ fn head(run: &Run, out: &mut String) {
             Style::new().yellow().bold().apply_to("SIMULATED"),
         );
     }
-    let version = server.version.as_deref().unwrap_or("version unknown");
-    let context = match (server.context_tokens, server.context_source) {
-        (Some(n), ContextSource::Given) => format!("context {} (as given)", count(Some(n as f64))),
-        (Some(n), _) => format!("context {}", count(Some(n as f64))),
-        (None, _) => "context unknown".to_owned(),
-    };
-    let _ = writeln!(
-        out,
-        "{} {} · model {} · {} {version} · {context}",
-        Style::new().bold().apply_to("flashrig"),
-        run.command,
-        server.model,
-        server.name,
-    );
+    who_answered(&run.command, server, out);
     let cache = match run.spec.cache {
         CachePolicy::Cold => "cold cache (a nonce per session)",
         CachePolicy::Warm => "warm cache",

@@ -45,7 +45,7 @@ fn head(run: &LoadRun, out: &mut String) {
         let mark = Style::new().yellow().bold().apply_to("SIMULATED");
         let words = match server.speed {
             Some(speed) => {
-                format!("at speed {speed}: it is made up, and times are its own seconds")
+                format!("at speed {speed}: its speed is made up, and times are its own seconds")
             }
             None => {
                 "whose speed is not known here: it is made up, and times are wall time".to_owned()

@@ -11,12 +11,11 @@ use super::scratch::Scratch;
 use super::stop::Stop;
 use crate::agent::Places;
 use crate::clock::Seconds;
-use crate::config::in_words;
 use crate::gateway::{EventLoop, LagMeter};
 use crate::judge::{round_validity, verdict};
 use crate::plan::{Plan, arm_order};
 use crate::process::Sandbox;
-use crate::records::{ArmKind, CachePolicy, Run, RunState, What};
+use crate::records::{ArmKind, CachePolicy, Run, What};
 use crate::server::{Connected, still_there};
 use crate::store::StoreError;
 use crate::task::Source;
@@ -87,15 +86,7 @@ pub async fn execute(context: &Context, record: Run) -> Result<Done, RunError> {
         run: Box::new(record),
     })?;
     let failure = rounds(context).await.err();
-    let (state, stopped_because) = match failure {
-        // The cause of a failure that a stop brought about is the stop.
-        _ if context.stop.is_set() => (
-            RunState::Interrupted,
-            Some("stopped by the user".to_owned()),
-        ),
-        Some(error) => (RunState::Failed, Some(in_words(&error))),
-        None => (RunState::Finished, None),
-    };
+    let (state, stopped_because) = context.stop.ending(failure.as_ref());
     let judged = context.bus.with(|store| {
         store
             .run()

@@ -2,6 +2,11 @@
 
 use tokio::sync::watch;
 
+use crate::config::in_words;
+use crate::records::{CellStop, RunState, StopKind};
+
+const BY_USER: &str = "stopped by the user";
+
 /// Set once, by Ctrl-C or a termination signal.
 #[derive(Clone, Debug)]
 pub struct Stop(watch::Receiver<bool>);
@@ -16,6 +21,24 @@ impl Stop {
     /// Whether it was expressed.
     pub fn is_set(&self) -> bool {
         *self.0.borrow()
+    }
+
+    /// How a run ended that failed for this reason, or did not: its state, and why it is cut
+    /// short. The cause of a failure that the wish brought about is the wish.
+    pub fn ending(&self, failure: Option<&anyhow::Error>) -> (RunState, Option<String>) {
+        match failure {
+            _ if self.is_set() => (RunState::Interrupted, Some(BY_USER.to_owned())),
+            Some(error) => (RunState::Failed, Some(in_words(error))),
+            None => (RunState::Finished, None),
+        }
+    }
+
+    /// The end of a combination by the wish.
+    pub fn of_a_cell() -> CellStop {
+        CellStop {
+            kind: StopKind::Interrupted,
+            words: BY_USER.to_owned(),
+        }
     }
 
     /// What `work` gives, or `None` when the wish comes first; `work` is dropped then.

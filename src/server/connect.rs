@@ -69,6 +69,13 @@ pub enum ConnectError {
     KeyMissing(String),
 }
 
+impl ConnectError {
+    /// Whether it was typed wrongly, so that nothing was tried.
+    pub fn is_mistyped(&self) -> bool {
+        matches!(self, Self::Upstream(_) | Self::KeyMissing(_))
+    }
+}
+
 /// Reaches the target, starting it when it is simulated.
 ///
 /// # Errors
@@ -136,7 +143,8 @@ fn choose_model(
             list.join(", ")
         ))),
         (None, _) => Err(ConnectError::ModelNeeded(format!(
-            "the server at {url} does not say which model it serves; name it with --model"
+            "the server at {url} does not say which model it serves (no list at /v1/models); check \
+             that this is its API address, or name the model with --model"
         ))),
     }
 }

@@ -14,9 +14,7 @@ use crate::records::{Event, Kept, LOAD_COMMANDS, LoadEvent, LoadRun, RUN_SCHEMA,
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// No such folder or file.
-    #[error(
-        "{path} cannot be read: {source}; give the folder of a run, e.g. results/<time>-pair-…"
-    )]
+    #[error("{path} cannot be read: {source}; give the folder of a run, e.g. results/<time>-…")]
     Unreadable {
         /// What was looked for.
         path: PathBuf,

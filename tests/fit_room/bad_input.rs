@@ -31,7 +31,8 @@ fn options_that_mean_nothing_are_refused_by_name() {
             &["--contexts", "32kk", "32k"][..],
         ),
         (&["--contexts", "0"], &["--contexts"]),
-        (&["--contexts", "-1"], &["-1"]),
+        (&["--contexts", "-1"], &["--contexts", "-1"]),
+        (&["--contexts", "4k", "--sessions", "-2"], &["--sessions"]),
         (&[], &["--contexts"]),
         (&["--contexts", "4k", "--sessions", "0"], &["--sessions"]),
         (
@@ -44,7 +45,12 @@ fn options_that_mean_nothing_are_refused_by_name() {
             &["--contexts", "4k", "--recall", "85"],
             &["--recall", "85%"],
         ),
-        (&["--contexts", "4k", "--side-rate=-1"], &["--side-rate"]),
+        (&["--contexts", "4k", "--side-rate", "-1"], &["--side-rate"]),
+        (&["--contexts", "4k", "--speed", "-3"], &["--speed"]),
+        (
+            &["--contexts", "4k", "--pass-below", "-1"],
+            &["--pass-below"],
+        ),
         (
             &["--contexts", "4k", "--pass-below", "3"],
             &["--pass-below", "--fail-above"],

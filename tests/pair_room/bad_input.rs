@@ -236,7 +236,7 @@ fn a_key_variable_that_is_not_set_is_named() {
     pair_refused(
         &sound(),
         &["--key-env", "NO_SUCH_KEY"],
-        SURROUNDINGS,
+        USAGE,
         &["NO_SUCH_KEY"],
     );
 }

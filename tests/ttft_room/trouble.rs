@@ -167,6 +167,7 @@ fn sizes_and_numbers_that_mean_nothing_are_refused_by_the_name_of_their_option()
         (["--first-token-limit", "0s"], "--first-token-limit"),
         (["--first-token-limit", "10"], "--first-token-limit"),
         (["--prompt", "1m"], "--prompt 1M"),
+        (["--prompt", "10"], "--prompt 10 is too small"),
         (["--speed", "0"], "--speed"),
     ] {
         let ran = ttft(&args);
@@ -174,6 +175,36 @@ fn sizes_and_numbers_that_mean_nothing_are_refused_by_the_name_of_their_option()
         assert!(ran.err.contains(said), "{args:?}: {}", ran.err);
         assert!(!ran.results.exists(), "{args:?}: nothing was begun");
     }
+}
+
+/// A nightly job that redirects a record to a full disk must not take the empty file for a pass.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_could_not_be_written_is_an_error_and_a_reader_who_left_is_none() {
+    let full = std::fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let (reader, gone) = std::io::pipe().unwrap();
+    drop(reader);
+    let schema = |out: std::process::Stdio| {
+        std::process::Command::new(env!("CARGO_BIN_EXE_flashrig"))
+            .arg("schema")
+            .stdout(out)
+            .stderr(std::process::Stdio::piped())
+            .output()
+            .unwrap()
+    };
+    let ran = schema(full.into());
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(3), "{said}");
+    assert!(
+        said.contains("standard output could not be written"),
+        "{said}"
+    );
+    let ran = schema(gone.into());
+    assert_eq!(ran.status.code(), Some(0), "{ran:?}");
+    assert!(ran.stderr.is_empty(), "{ran:?}");
 }
 
 #[test]
@@ -201,11 +232,17 @@ fn what_is_no_llm_server_is_said_in_words() {
         "application/json",
         r#"{"error":{"message":"Loading model"}}"#,
     );
+    let no_post = http("501 No", "text/html", "<html>\n  <p>\n  Unsupported method");
     // What identifies a server: its list of models, its properties, and its version in two places.
     let asked_first = 4;
     for (url, model, said) in [
         (saying(&page, 1, &page), "m", "hardly an LLM server"),
         (saying(&models, asked_first, &page), "m", "HTML page"),
+        (
+            saying(&models, asked_first, &no_post),
+            "m",
+            "501: <html> <p> Unsupported method",
+        ),
         (saying(&models, asked_first, &plain), "m", "does not stream"),
         (
             saying(&models, asked_first, &stream("")),

@@ -21,11 +21,11 @@ pub struct FitArgs {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
     /// Context lengths of the sessions in tokens, e.g. 32k,128k
-    #[arg(long, value_name = "SIZES", value_parser = parse_sizes, required_unless_present = "resume")]
+    #[arg(long, allow_negative_numbers = true, value_name = "SIZES", value_parser = parse_sizes, required_unless_present = "resume")]
     pub contexts: Option<Sizes>,
     /// Numbers of sessions, e.g. 1..4 or 1,2,4,8; one session alone is always measured, since all
     /// others are compared with it [default: 1..4; with --search 1..64]
-    #[arg(long, value_name = "NUMBERS", value_parser = parse_numbers)]
+    #[arg(long, allow_negative_numbers = true, value_name = "NUMBERS", value_parser = parse_numbers)]
     pub sessions: Option<Numbers>,
     /// How often each combination is measured [default: 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -51,7 +51,12 @@ pub struct FitArgs {
     pub seed: Option<u64>,
     /// Side requests a second while warm turns of two or more sessions run [default: 0, so that
     /// slowdowns are the sessions' own]; those during cold prefill are sent in any case
-    #[arg(long, value_name = "RATE", help_heading = "Side requests")]
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        value_name = "RATE",
+        help_heading = "Side requests"
+    )]
     pub side_rate: Option<f64>,
     /// Send no side requests at all
     #[arg(long, conflicts_with = "side_rate", help_heading = "Side requests")]
@@ -61,10 +66,20 @@ pub struct FitArgs {
     #[arg(long, value_name = "RULE", value_parser = parse_recall, help_heading = "Judgement")]
     pub recall: Option<RecallRule>,
     /// Slowdown up to which a combination passes [default: 1.5]
-    #[arg(long, value_name = "X", help_heading = "Judgement")]
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        value_name = "X",
+        help_heading = "Judgement"
+    )]
     pub pass_below: Option<f64>,
     /// Slowdown above which it fails [default: 2]
-    #[arg(long, value_name = "X", help_heading = "Judgement")]
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        value_name = "X",
+        help_heading = "Judgement"
+    )]
     pub fail_above: Option<f64>,
     /// Exit with 1 unless so many sessions fit at every context length
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "Judgement")]

@@ -70,16 +70,9 @@ fn show(run: &LoadRun, folder: &Path, console: Console) -> Result<(), Failure> {
     for (name, picture) in report::pictures(run) {
         write_atomically(&folder.join(name), picture.as_bytes()).or_rig()?;
     }
-    if console.json() {
-        console.json_result(run).or_rig()?;
-    } else {
-        console.result(&format!(
-            "\n{}Results: {}",
-            report::load_text(run),
-            folder.display()
-        ));
-    }
-    Ok(())
+    console
+        .run_result(run, || report::load_text(run), folder)
+        .or_rig()
 }
 
 async fn prepare(

@@ -3,8 +3,6 @@
 pub(super) mod surroundings;
 mod typed;
 
-use std::path::Path;
-
 use anyhow::anyhow;
 use tokio::sync::mpsc;
 
@@ -77,25 +75,14 @@ pub async fn pair(args: PairArgs, console: Console) -> Result<Exit, Failure> {
     let _ = showing.await;
     watching.abort();
     let (done, results) = result?;
-    show(&done.run, &results, console)?;
+    console
+        .run_result(&done.run, || report::text(&done.run), &results)
+        .or_rig()?;
     Ok(match (done.run.state, &done.run.verdict) {
         (RunState::Interrupted, _) => Exit::Interrupted,
         (RunState::Failed, _) | (_, None) => Exit::Rig,
         (_, Some(verdict)) => Exit::of(answer(verdict), args.strict),
     })
-}
-
-fn show(run: &Run, results: &Path, console: Console) -> Result<(), Failure> {
-    if console.json() {
-        console.json_result(run).or_rig()?;
-    } else {
-        console.result(&format!(
-            "\n{}Results: {}",
-            report::text(run),
-            results.display()
-        ));
-    }
-    Ok(())
 }
 
 async fn prepare(

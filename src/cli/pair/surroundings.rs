@@ -13,7 +13,7 @@ use crate::cli::exit::{Exit, Failure, OrFail, usage};
 use crate::cli::setting::Setting;
 use crate::plan::Agent;
 use crate::records::Host;
-use crate::server::{ConnectError, Connected, Target, Wanted, connect, warm_up};
+use crate::server::{Connected, Target, Wanted, connect, warm_up};
 use crate::sim::Script;
 use crate::task::{Source, Task};
 use crate::workspace::Base;
@@ -90,8 +90,7 @@ pub async fn reach(args: &PairArgs, wanted: &Typed, target: &Target) -> Result<C
     };
     let connected = connect(target, &asked, scripts.into_values().collect(), None).await;
     match connected {
-        // An address that cannot be one was mistyped; nothing was tried yet.
-        Err(error @ ConnectError::Upstream(_)) => Err(error).or_usage(),
+        Err(error) if error.is_mistyped() => Err(error).or_usage(),
         other => other.or_rig(),
     }
 }

@@ -51,9 +51,11 @@ pub fn sentence(run: &LoadRun, cells: &[Cell]) -> String {
         parts.push(match largest(run, cells, context_tokens) {
             None => none(cells, context_tokens, &at, first),
             Some(cell) => {
-                // Nothing larger was tried: the server may bear more.
-                let open = Some(&cell.sessions) == run.spec.sessions.last();
-                let least = if open { "at least " } else { "" };
+                let least = if more_may_fit(run, cells, cell) {
+                    "at least "
+                } else {
+                    ""
+                };
                 let word = match (first, cell.sessions) {
                     (false, _) => "",
                     (true, 1) => " session",
@@ -68,6 +70,17 @@ pub fn sentence(run: &LoadRun, cells: &[Cell]) -> String {
         });
     }
     parts.join(", ")
+}
+
+/// Whether nothing speaks against the next larger number: none was asked for, or it was not
+/// measured (yet).
+fn more_may_fit(run: &LoadRun, cells: &[Cell], largest: &Cell) -> bool {
+    let mut larger = run.spec.sessions.iter().copied();
+    larger.find(|&s| s > largest.sessions).is_none_or(|next| {
+        of(cells, largest.context_tokens)
+            .find(|c| c.sessions == next)
+            .is_none_or(|c| c.verdict == CellVerdict::Unknown)
+    })
 }
 
 fn none(cells: &[Cell], context_tokens: u64, at: &str, first: bool) -> String {
@@ -139,10 +152,21 @@ pub fn warnings(run: &LoadRun, cells: &[Cell]) -> Vec<String> {
         let found: Vec<String> = cells.iter().filter(|c| is_it(c)).map(place).collect();
         (!found.is_empty()).then(|| found.join(", "))
     };
-    if let Some(places) = places(&|c| c.client_bottleneck) {
+    if let Some(places) = places(&|c| c.client_bottleneck == Some(true)) {
         all.push(format!(
             "{BOTTLENECK} at {places}: those figures are not the server's"
         ));
+    }
+    for lone in cells.iter().filter(|c| c.sessions == 1) {
+        let compared = of(cells, lone.context_tokens).any(|c| c.sessions > 1 && c.slowdown.n > 0);
+        if lone.client_bottleneck == Some(true) && compared {
+            all.push(format!(
+                "every slowdown at {} is compared with a lone session that was measured while \
+                 flashrig's own client was the bottleneck, and so is what the answer says of it; \
+                 repeat it on a quieter machine, or at a lower --speed",
+                count_in_words(lone.context_tokens)
+            ));
+        }
     }
     if let Some(places) = places(&|c| c.cached_share.is_some_and(|s| s < CACHE_LOST)) {
         all.push(format!(

@@ -36,12 +36,12 @@ pub fn judge(run: &LoadRun, context_tokens: u64, sessions: u32) -> Cell {
         ttft_warm_s: middle(&warm, |t| Some(t.ttft_s?.0)).map(Seconds),
         side: side(&rounds, |_| true),
         side_during_cold: side(&rounds, |s| s.during_cold),
-        recall: recall::recall(&rounds),
+        recall: Some(recall::recall(&rounds)).filter(|r| r.asked > 0),
         refused: refused(&rounds),
-        errors: errors(&rounds),
+        errors: (!rounds.is_empty()).then(|| errors(&rounds)),
         cached_share: cached_share(&warm),
         peak_memory_bytes: rounds.iter().filter_map(|m| m.told.peak_memory_bytes).max(),
-        client_bottleneck: rounds.iter().any(|m| m.client.bottleneck),
+        client_bottleneck: (!rounds.is_empty()).then(|| rounds.iter().any(|m| m.client.bottleneck)),
         verdict: CellVerdict::Unknown,
         rounds_needed: None,
         reasons: Vec::new(),
@@ -150,7 +150,7 @@ fn nearest_rank(sorted: &[f64], percent: usize) -> Option<f64> {
 fn refused(rounds: &[&Measured]) -> Refused {
     let told: Vec<u64> = rounds.iter().filter_map(|m| m.told.refused).collect();
     Refused {
-        client: count(rounds, is_refusal),
+        client: (!rounds.is_empty()).then(|| count(rounds, is_refusal)),
         server: (!told.is_empty()).then(|| told.iter().sum()),
     }
 }
@@ -249,11 +249,18 @@ fn verdict(
             in_rounds(&slow)
         ));
     }
-    if let Some(told) = cell.refused.server.filter(|n| *n > cell.refused.client) {
+    let baseline = slow_baseline(run, cell, rounds);
+    if !baseline.is_empty() {
         reasons.push(format!(
-            "the server itself counts {told} refused request{}, the client saw {}",
+            "{BOTTLENECK} while the lone session was measured in {}: the slowdown is not the server's",
+            in_rounds(&baseline)
+        ));
+    }
+    let seen = cell.refused.client.unwrap_or_default();
+    if let Some(told) = cell.refused.server.filter(|n| *n > seen) {
+        reasons.push(format!(
+            "the server itself counts {told} refused request{}, the client saw {seen}",
             if told == 1 { "" } else { "s" },
-            cell.refused.client
         ));
     }
     let short = recall::shortfalls(run, cell.context_tokens, rounds);
@@ -267,9 +274,9 @@ fn verdict(
             .filter_map(|m| m.stopped.as_ref())
             .any(|s| kinds.contains(&s.kind))
     };
-    let verdict = if cell.errors > 0 || stopped(&[StopKind::Failed, StopKind::Stalled]) {
+    let verdict = if cell.errors > Some(0) || stopped(&[StopKind::Failed, StopKind::Stalled]) {
         CellVerdict::Error
-    } else if cell.refused.client > 0
+    } else if cell.refused.client > Some(0)
         || cell.refused.server.is_some_and(|n| n > 0)
         || stopped(&[StopKind::Refused])
     {
@@ -280,6 +287,18 @@ fn verdict(
         time
     };
     (verdict, reasons)
+}
+
+/// The rounds in which the client was too slow for the lone session that these are compared with.
+fn slow_baseline(run: &LoadRun, cell: &Cell, rounds: &[&Measured]) -> Vec<u32> {
+    if cell.sessions == 1 {
+        return Vec::new();
+    }
+    finished(run)
+        .filter(|m| m.context_tokens == cell.context_tokens && m.sessions == 1)
+        .filter(|m| m.client.bottleneck && rounds.iter().any(|own| own.round == m.round))
+        .map(|m| m.round)
+        .collect()
 }
 
 /// The time side, and what is to be said of it.

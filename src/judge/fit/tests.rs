@@ -187,8 +187,33 @@ fn an_interrupted_combination_does_not_count_at_all() {
     cut.lanes[0].turns[0].end = End::ClientAborted;
     run.measured.push(cut);
     let cell = judged(&run, 1);
-    assert_eq!((cell.verdict, cell.errors), (CellVerdict::Unknown, 0));
+    assert_eq!((cell.verdict, cell.errors), (CellVerdict::Unknown, None));
     assert_eq!(cell.turn_s, None);
+}
+
+#[test]
+fn what_was_not_measured_has_no_zeros() {
+    let cell = judged(&run(&[K32], &[1, 2], 1), 2);
+    assert_eq!(
+        (cell.recall, cell.errors, cell.refused.client),
+        (None, None, None)
+    );
+    assert_eq!(cell.client_bottleneck, None);
+}
+
+#[test]
+fn a_lone_session_that_the_client_was_too_slow_for_is_told_where_it_is_compared_with() {
+    let mut run = run(&[K32], &[1, 2], 1);
+    run.measured.push(measured(1, K32, &[10.0]));
+    run.measured.push(measured(1, K32, &[14.0, 14.0]));
+    run.measured[0].client.bottleneck = true;
+    let two = judged(&run, 2);
+    assert_eq!(two.client_bottleneck, Some(false));
+    let is_told = |r: &String| r.contains("while the lone session was measured in round 1");
+    assert!(two.reasons.iter().any(is_told), "{:?}", two.reasons);
+    let verdict = verdict(&run, &cells(&run));
+    let is_told = |w: &String| w.contains("every slowdown at 32K is compared with a lone session");
+    assert!(verdict.warnings.iter().any(is_told), "{verdict:?}");
 }
 
 #[test]
@@ -201,7 +226,7 @@ fn a_refusal_comes_before_time_and_an_error_before_both() {
     let cell = judged(&run, 2);
     assert_eq!(
         (cell.verdict, cell.refused.client),
-        (CellVerdict::Refused, 1)
+        (CellVerdict::Refused, Some(1))
     );
     assert_eq!(cell.reasons[0], "round 2: s1 turn 0: no room");
     run.measured.push(stopped(2, K32, 2, StopKind::Stalled));
@@ -217,7 +242,10 @@ fn refusals_that_only_the_server_tells_of_count_too_and_are_told_apart() {
     run.measured.push(two);
     let cell = judged(&run, 2);
     assert_eq!(cell.verdict, CellVerdict::Refused);
-    assert_eq!((cell.refused.client, cell.refused.server), (0, Some(2)));
+    assert_eq!(
+        (cell.refused.client, cell.refused.server),
+        (Some(0), Some(2))
+    );
     assert_eq!(
         cell.reasons,
         ["the server itself counts 2 refused requests, the client saw 0"]
@@ -236,11 +264,9 @@ fn recall_is_held_against_what_one_session_alone_gets() {
     run.measured.push(two.clone());
     let cell = judged(&run, 2);
     assert_eq!(cell.verdict, CellVerdict::Pass);
-    assert_eq!((cell.recall.right, cell.recall.asked), (5, 6));
-    assert_eq!(
-        (cell.recall.worst_right, cell.recall.worst_asked),
-        (Some(2), Some(3))
-    );
+    let recall = cell.recall.unwrap();
+    assert_eq!((recall.right, recall.asked), (5, 6));
+    assert_eq!((recall.worst_right, recall.worst_asked), (Some(2), Some(3)));
 
     two.lanes[1].turns[3].right = Some(false);
     run.measured[1] = two;
@@ -307,7 +333,7 @@ fn side_requests_that_got_no_answer_are_sent_and_not_counted_as_quick() {
     let side = cell.side.unwrap();
     assert_eq!((side.n, side.sent, side.over_60s), (2, 3, 1));
     assert_eq!(side.p95_s, Some(Seconds(61.0)));
-    assert_eq!((cell.verdict, cell.errors), (CellVerdict::Error, 1));
+    assert_eq!((cell.verdict, cell.errors), (CellVerdict::Error, Some(1)));
 }
 
 /// 32K: 2 warn, 3 fail. 256K: 1 passes, 2 are refused.
@@ -374,6 +400,18 @@ fn when_all_that_was_tried_passes_more_may_fit() {
     run.measured = vec![measured(1, K32, &[10.0]), measured(1, K32, &[10.5, 10.5])];
     let cells = cells(&run);
     assert_eq!(verdict(&run, &cells).answer, "at least 2 sessions at 32K");
+}
+
+#[test]
+fn what_a_run_cut_short_left_out_may_fit_too() {
+    let mut run = run(&[K32], &[1, 2, 3, 4], 1);
+    run.measured = vec![measured(1, K32, &[10.0]), measured(1, K32, &[10.5, 10.5])];
+    let told = |run: &LoadRun| verdict(run, &cells(run)).answer;
+    assert_eq!(told(&run), "at least 2 sessions at 32K");
+    run.measured.push(measured(1, K32, &[31.0; 4]));
+    assert_eq!(told(&run), "at least 2 sessions at 32K", "3 is open");
+    run.measured.push(measured(1, K32, &[31.0; 3]));
+    assert_eq!(told(&run), "2 sessions at 32K");
 }
 
 #[test]

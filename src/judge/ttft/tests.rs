@@ -224,6 +224,15 @@ fn the_answer_names_the_first_and_the_last_number_and_what_ended_the_run() {
 }
 
 #[test]
+fn sizes_have_the_article_they_are_spoken_with() {
+    let told = [2048, 8192, 11 * 1024, 80 * 1024, 100, 1100].map(with_article);
+    assert_eq!(
+        told,
+        ["a 2K", "an 8K", "an 11K", "an 80K", "a 100", "a 1100"]
+    );
+}
+
+#[test]
 fn a_stop_is_no_measurement_and_a_refusal_is_a_no() {
     let with = |turns, stopped| {
         let mut one = measured(1, turns);

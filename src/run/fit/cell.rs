@@ -6,12 +6,13 @@ use anyhow::Context as _;
 use tokio::sync::oneshot;
 
 use super::FitContext;
-use super::lanes::{Broken, Lanes, interrupted, name};
+use super::lanes::{Broken, Lanes, name};
 use super::sides::{Over, Sides};
 use crate::clock::Seconds;
 use crate::load::{Meter, Prepared, SessionAttempt, SessionPlan, salt};
 use crate::plan::grid::Step;
-use crate::records::{ClientHonesty, Lane, Measured, ServerTold, SideTurn, Turn};
+use crate::records::{Lane, Measured, ServerTold, SideTurn, Turn};
+use crate::run::Stop;
 use crate::server::{Told, told, wait_idle};
 
 /// How often the server is asked how much memory it uses.
@@ -30,11 +31,11 @@ pub async fn measure(
     step: Step,
     attempt: u64,
 ) -> anyhow::Result<(Measured, Vec<SessionAttempt>)> {
-    let mut measured = unmeasured(step);
+    let mut measured = Measured::nothing(step.round, step.context_tokens, step.sessions);
     let idle = context.stop.unless(wait_idle(&context.server, IDLE_LIMIT));
     match idle.await {
         None => {
-            measured.stopped = Some(interrupted());
+            measured.stopped = Some(Stop::of_a_cell());
             return Ok((measured, Vec::new()));
         }
         Some(waited) => measured.idle_wait_s = Some(Seconds(waited?.as_secs_f64() * context.speed)),
@@ -137,22 +138,6 @@ async fn prepare(context: &FitContext, step: Step, attempt: u64) -> anyhow::Resu
             .collect::<Result<Vec<_>, _>>()
     });
     Ok(prepared.await??)
-}
-
-fn unmeasured(step: Step) -> Measured {
-    Measured {
-        round: step.round,
-        context_tokens: step.context_tokens,
-        sessions: step.sessions,
-        idle_wait_s: None,
-        start_skew_s: None,
-        warm_span_s: None,
-        lanes: Vec::new(),
-        side: Vec::new(),
-        client: ClientHonesty::default(),
-        told: ServerTold::default(),
-        stopped: None,
-    }
 }
 
 /// Runs `phases`, and meanwhile asks the server from time to time how much memory it uses.

@@ -178,7 +178,7 @@ async fn joined<T: Send + 'static>(
     loop {
         let done = tokio::select! {
             biased;
-            () = stop.wait(), if first.is_none() => Some(Ok(Err(interrupted()))),
+            () = stop.wait(), if first.is_none() => Some(Ok(Err(Stop::of_a_cell()))),
             done = tasks.join_next() => done,
         };
         match done {
@@ -200,14 +200,6 @@ async fn joined<T: Send + 'static>(
         }
     }
     first.map_or(Ok(all), Err)
-}
-
-/// The end of a combination by the wish to stop.
-pub fn interrupted() -> Broken {
-    CellStop {
-        kind: StopKind::Interrupted,
-        words: "stopped by the user".to_owned(),
-    }
 }
 
 fn broken(lane: &str, turn: &Turn) -> Option<Broken> {

@@ -19,14 +19,13 @@ use anyhow::Context as _;
 use super::rounds::own_cpu;
 use super::{Bus, RunError, Stop};
 use crate::clock::Seconds;
-use crate::config::{count_in_words, in_words};
+use crate::config::count_in_words;
 use crate::judge::fit::{blocked, cell as judge_cell, cells, is_finished, passes, verdict};
 use crate::load::{Client, SessionAttempt};
 use crate::plan::grid::{Step, lone_steps, size_steps, steps};
 use crate::plan::search::{Found, Search};
 use crate::records::{
-    Calibration, Cell, CellVerdict, LeftOut, LoadRun, LoadSpec, LoadWhat, Measured, RunState,
-    StopKind,
+    Calibration, Cell, CellVerdict, LeftOut, LoadRun, LoadSpec, LoadWhat, Measured, StopKind,
 };
 use crate::server::{Connected, still_there};
 use crate::store::StoreError;
@@ -86,15 +85,7 @@ pub async fn execute(context: &FitContext, begin: Begin) -> Result<LoadRun, RunE
         Begin::Again { command_line } => LoadWhat::RunResumed { command_line },
     })?;
     let failure = measure_all(context).await.err();
-    let (state, stopped_because) = match failure {
-        // The cause of a failure that a stop brought about is the stop.
-        _ if context.stop.is_set() => (
-            RunState::Interrupted,
-            Some("stopped by the user".to_owned()),
-        ),
-        Some(error) => (RunState::Failed, Some(in_words(&error))),
-        None => (RunState::Finished, None),
-    };
+    let (state, stopped_because) = context.stop.ending(failure.as_ref());
     let run = context.run().ok_or(RunError::Nothing)?;
     let cells = cells(&run);
     let verdict = verdict(&run, &cells);

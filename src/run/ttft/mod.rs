@@ -16,12 +16,11 @@ use stall::{Served, stopped, watch_pulse};
 use super::rounds::own_cpu;
 use super::{Bus, RunError, Stop};
 use crate::clock::Seconds;
-use crate::config::in_words;
 use crate::judge::ttft::{rows, verdict};
 use crate::load::{Client, Meter, Prepared, SessionAttempt, SessionPlan, salt};
 use crate::records::{
-    Calibration, CellStop, ClientHonesty, Lane, LeftOut, LoadRun, LoadSpec, LoadWhat, Measured,
-    RunState, ServerTold, StopKind, Turn,
+    Calibration, CellStop, Lane, LeftOut, LoadRun, LoadSpec, LoadWhat, Measured, RunState,
+    StopKind, Turn,
 };
 use crate::server::{Connected, wait_idle};
 
@@ -57,14 +56,13 @@ pub async fn execute(context: &TtftContext, record: LoadRun) -> Result<LoadRun, 
     context.bus.fact(LoadWhat::RunStarted {
         run: Box::new(record),
     })?;
-    let (state, stopped_because) = match measure_all(context).await {
-        _ if context.stop.is_set() => (
-            RunState::Interrupted,
-            Some("stopped by the user".to_owned()),
-        ),
-        Ok(None) => (RunState::Finished, None),
-        Ok(Some(words)) => (RunState::Failed, Some(words)),
-        Err(error) => (RunState::Failed, Some(in_words(&error))),
+    let (stalled, failure) = match measure_all(context).await {
+        Ok(stalled) => (stalled, None),
+        Err(error) => (None, Some(error)),
+    };
+    let (state, stopped_because) = match (context.stop.ending(failure.as_ref()), stalled) {
+        ((RunState::Finished, _), Some(words)) => (RunState::Failed, Some(words)),
+        (ending, _) => ending,
     };
     let run = context.bus.with(|store| store.run().cloned());
     let run = run.ok_or(RunError::Nothing)?;
@@ -149,22 +147,10 @@ async fn measure(
         context_tokens: prompt_tokens(&context.spec),
         sessions: agents,
     })?;
-    let mut measured = Measured {
-        round,
-        context_tokens: prompt_tokens(&context.spec),
-        sessions: agents,
-        idle_wait_s: None,
-        start_skew_s: None,
-        warm_span_s: None,
-        lanes: Vec::new(),
-        side: Vec::new(),
-        client: ClientHonesty::default(),
-        told: ServerTold::default(),
-        stopped: None,
-    };
+    let mut measured = Measured::nothing(round, prompt_tokens(&context.spec), agents);
     let idle = wait_idle(&context.server, IDLE_LIMIT);
     let Some(waited) = context.stop.unless(idle).await else {
-        measured.stopped = Some(interrupted());
+        measured.stopped = Some(Stop::of_a_cell());
         return Ok((measured, Vec::new()));
     };
     measured.idle_wait_s = Some(Seconds(waited?.as_secs_f64() * speed));
@@ -182,7 +168,7 @@ async fn measure(
     measured.client = meter.finish();
     let rows = context.client.take_rows();
     let Some(lanes) = volley else {
-        measured.stopped = Some(interrupted());
+        measured.stopped = Some(Stop::of_a_cell());
         return Ok((measured, rows));
     };
     measured.lanes = lanes?;
@@ -244,13 +230,6 @@ async fn volley(client: &Client, requests: Vec<(String, Prepared)>) -> anyhow::R
     }
     lanes.sort_by_key(|(index, _)| *index);
     Ok(lanes.into_iter().map(|(_, lane)| lane).collect())
-}
-
-fn interrupted() -> CellStop {
-    CellStop {
-        kind: StopKind::Interrupted,
-        words: "stopped by the user".to_owned(),
-    }
 }
 
 fn turns(lanes: &[Lane]) -> impl Iterator<Item = &Turn> {

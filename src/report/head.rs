@@ -1,0 +1,30 @@
+//! What the head of every report says.
+
+use std::fmt::Write as _;
+
+use console::Style;
+
+use super::figures::count;
+use crate::records::{ContextSource, Server};
+
+/// The line that says who answered.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "context lengths are far below 2^53"
+)]
+pub fn who_answered(command: &str, server: &Server, out: &mut String) {
+    let version = server.version.as_deref().unwrap_or("version unknown");
+    let context = match (server.context_tokens, server.context_source) {
+        (Some(n), ContextSource::Given) => format!("context {} (as given)", count(Some(n as f64))),
+        (Some(n), _) => format!("context {}", count(Some(n as f64))),
+        (None, _) => "context unknown".to_owned(),
+    };
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        out,
+        "{} {command} · model {} · {} {version} · {context}",
+        Style::new().bold().apply_to("flashrig"),
+        server.model,
+        server.name,
+    );
+}
