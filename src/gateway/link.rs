@@ -27,14 +27,12 @@ use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use hyper::http::{Request, Response};
 use tokio::net::TcpStream;
 
-use super::stamped::{KEEPS_CONNECTIONS, SocketWatch, StampedStream};
+use super::stamped::{KEEPS_CONNECTIONS, SETTLED, SocketWatch, StampedStream};
 use super::upstream::Upstream;
 use crate::clock::Stamp;
 
 /// How long a connection is kept for the next request.
 const KEPT: Duration = Duration::from_secs(1);
-/// How long it has to have stayed open before it is used again.
-const SETTLED: Duration = Duration::from_millis(20);
 
 /// Why there is no response head.
 #[derive(Debug, thiserror::Error)]
