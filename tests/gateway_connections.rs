@@ -16,9 +16,16 @@ mod gateway_rig;
 #[path = "support/upstream.rs"]
 mod upstream;
 
+use std::time::Duration;
+
 use flashrig::records::End;
 use gateway_rig::*;
 use upstream::{Peer, soon};
+
+/// Waits as long as a connection has to stay open before it is used again.
+async fn settle() {
+    tokio::time::sleep(Duration::from_millis(30)).await;
+}
 
 /// An answer after which the connection stays open.
 async fn answer(server: &mut Peer) {
@@ -36,6 +43,7 @@ async fn the_next_request_takes_the_connection_of_the_one_before() {
         answer(&mut server).await;
         assert_eq!(client.response().await.status, 200);
         if number < 2 {
+            settle().await;
             client.send(post(CHAT, CHAT_BODY)).await;
             server.request().await;
         }
@@ -57,6 +65,7 @@ async fn streams_leave_their_connection_to_the_next_request_too() {
         server.end_stream().await;
         assert!(client.response().await.whole);
         if number == 0 {
+            settle().await;
             client.send(post(CHAT, CHAT_BODY)).await;
             server.request().await;
         }
@@ -85,6 +94,7 @@ async fn a_connection_that_the_server_closes_while_it_is_idle_costs_no_request()
     answer(&mut server).await;
     client.response().await;
     drop(server);
+    settle().await;
     // The close is heard in order with this connection's, which comes after it.
     let mut other = rig.client().await;
     other.send("GET /x HTTP/1.1\r\nHost: g\r\n\r\n").await;

@@ -4,11 +4,15 @@
 
 use std::io;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
 use super::lag::LagMeter;
+
+/// How often the loop is tried for its lag: sessions take minutes, and the CPU is theirs.
+const LAG_PERIOD: Duration = Duration::from_millis(50);
 
 /// A running event loop. Dropping it ends whatever runs on it.
 #[derive(Debug)]
@@ -59,7 +63,7 @@ impl EventLoop {
     /// The system gives no socket or no thread.
     pub fn lag(&self, tell: impl Fn(f64) + Send + 'static) -> io::Result<LagMeter> {
         let _within = self.handle.enter();
-        LagMeter::start(tell)
+        LagMeter::start(LAG_PERIOD, tell)
     }
 }
 

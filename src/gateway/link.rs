@@ -2,7 +2,8 @@
 //!
 //! A connection over which an answer came whole is kept for the next request, for a second: that
 //! spares the next one a handshake, and is shorter than servers wait before they close an idle
-//! connection, so that none is closed at the very moment it is used. Acknowledgements are not put
+//! connection. Nor is it used at once: some servers (llama.cpp) close theirs after a stream without
+//! having said so, and that has to be heard first. So none is closed at the very moment it is used. Acknowledgements are not put
 //! off on it (see `stamped`): with a server that leaves Nagle's algorithm on,
 //! that would cost 40 ms.
 //!
@@ -26,7 +27,7 @@ use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use hyper::http::{Request, Response};
 use tokio::net::TcpStream;
 
-use super::stamped::{KEEPS_CONNECTIONS, SocketWatch, StampedStream};
+use super::stamped::{KEEPS_CONNECTIONS, SETTLED, SocketWatch, StampedStream};
 use super::upstream::Upstream;
 use crate::clock::Stamp;
 
@@ -70,7 +71,7 @@ pub(super) enum Sending {
 /// The way to the server.
 pub(super) struct Link {
     pub(super) upstream: Upstream,
-    /// Connections for the next requests, and since when they are idle; the latest last.
+    /// Connections for the next requests, and since when they are idle; the oldest first.
     kept: Mutex<Vec<(Lease, Stamp)>>,
 }
 
@@ -106,11 +107,18 @@ impl Link {
         });
     }
 
+    /// The connection that is idle longest, if that is long enough, and for how long.
+    fn settled(&self, now: Stamp) -> Option<(Lease, Duration)> {
+        let mut kept = self.kept();
+        let age = now.since(kept.first()?.1);
+        (age >= SETTLED).then(|| (kept.remove(0).0, age))
+    }
+
     /// A kept connection that is still usable.
     async fn kept_lease(&self) -> Option<Lease> {
         loop {
-            let (mut lease, since) = self.kept().pop()?;
-            if Stamp::now().since(since) < KEPT && lease.is_usable().await {
+            let (mut lease, age) = self.settled(Stamp::now())?;
+            if age < KEPT && lease.is_usable().await {
                 return Some(lease);
             }
         }
@@ -337,5 +345,19 @@ mod tests {
             .unwrap();
         let ((response, _), _) = exchanged.expect("the request was not sent again");
         assert_eq!((response.status().as_u16(), sends), (200, 2));
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_may_be_closing_is_not_used_yet() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let link = Link::new(Upstream::new(&url, None, KeyStyle::Bearer).unwrap());
+        let (lease, _accepted) = tokio::join!(link.dial(None), listener.accept());
+        let since = Stamp::now();
+        link.kept().push((lease.unwrap(), since));
+        let just_before = since + (SETTLED - Duration::from_nanos(1));
+        assert!(link.settled(just_before).is_none());
+        assert!(link.settled(since + SETTLED).is_some());
+        assert!(link.kept().is_empty());
     }
 }

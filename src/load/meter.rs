@@ -18,6 +18,8 @@ use crate::records::{ClientHonesty, RigLag};
 
 /// Milliseconds of lag that may be.
 pub const LAG_MS: f64 = 5.0;
+/// How often the loop is tried for its lag; a combination may be over in a second.
+const LAG_PERIOD: Duration = Duration::from_millis(10);
 /// Share of the median request's wall that lag may be.
 pub const LAG_SHARE: f64 = 0.05;
 /// Share of one processor that the client's process may use.
@@ -43,7 +45,7 @@ impl Meter {
         client.shared().span_begins();
         Ok(Self {
             client: client.clone(),
-            lag: LagMeter::start(|_| ())?,
+            lag: LagMeter::start(LAG_PERIOD, |_| ())?,
             cpu: if shared { None } else { cpu() },
             began: Stamp::now(),
         })

@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 
 use crate::clock::Stamp;
 use crate::gateway::Upstream;
-use crate::stamped::{SocketWatch, StampedStream};
+use crate::stamped::{SETTLED, SocketWatch, StampedStream};
 
 /// A connection that was idle for longer is not used again: many servers close one after five
 /// seconds, and closing may cross with a request.
@@ -33,6 +33,8 @@ pub(super) struct Wire {
     connection: Option<Pin<Box<Driver>>>,
     socket: SocketWatch,
     last_used: Stamp,
+    /// Whether it has carried a request.
+    used: bool,
 }
 
 impl std::fmt::Debug for Wire {
@@ -56,6 +58,7 @@ impl Wire {
             connection: Some(Box::pin(connection)),
             socket,
             last_used: Stamp::now(),
+            used: false,
         })
     }
 
@@ -100,14 +103,17 @@ impl Wire {
     /// The connection after an answer that came whole, if it may take another request.
     pub(super) fn rest(mut self) -> Option<Self> {
         self.last_used = Stamp::now();
-        self.is_usable().then_some(self)
+        self.used = true;
+        self.is_open().then_some(self)
     }
 
     /// Whether it can take a request now, as far as can be seen from here.
     pub(super) fn is_usable(&mut self) -> bool {
-        if Stamp::now().since(self.last_used) > FRESH {
-            return false;
-        }
+        let idle = Stamp::now().since(self.last_used);
+        idle <= FRESH && (!self.used || idle >= SETTLED) && self.is_open()
+    }
+
+    fn is_open(&mut self) -> bool {
         // Notices an answer's end and a close that came meanwhile.
         self.drive(&mut Context::from_waker(Waker::noop()));
         self.connection.is_some() && self.sender.is_ready()

@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
@@ -17,6 +18,11 @@ use tokio::net::TcpStream;
 
 use crate::clock::Stamp;
 pub(crate) use system::KEEPS_CONNECTIONS;
+
+/// How long a connection to a server has to have stayed open after an answer before it is used
+/// again: some servers (llama.cpp) close theirs after a stream without having said so, and that
+/// has to be heard first.
+pub(crate) const SETTLED: Duration = Duration::from_millis(20);
 
 /// What is known of a socket from outside.
 #[derive(Clone, Debug)]
