@@ -213,6 +213,10 @@ pub struct ServerArgs {
     /// Time factor of a simulated server
     #[arg(long, allow_negative_numbers = true, value_name = "X")]
     pub speed: Option<f64>,
+    /// Change a value of the server's profile, such as parallel=4, or cache_ram=4GB of a simulated
+    /// one (may be given more than once)
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
 }
 
 /// What is done about the server's prompt cache.

@@ -67,6 +67,7 @@ fn fact(what: &What) -> Option<String> {
                 session.failures.join("; ")
             )
         }),
+        What::ServerLife { life } => Some(life.words.clone()),
         What::RoundFinished {
             round,
             valid: false,

@@ -32,10 +32,6 @@ pub struct TtftArgs {
     /// The server
     #[command(flatten)]
     pub server: ServerArgs,
-    /// Change a value of a simulated server's profile, such as faults.stall_after_requests=6 (may be
-    /// given more than once)
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub sets: Vec<String>,
     /// How many requests are sent at once, e.g. 1,2,4,8 or 1..4
     #[arg(long, value_name = "NUMBERS", default_value = "1,2,4,8", value_parser = parse_numbers, allow_hyphen_values = true)]
     pub agents: Numbers,
@@ -194,10 +190,10 @@ async fn prepare(
 ) -> Result<(TtftContext, LoadRun, PathBuf), Failure> {
     let project = std::env::current_dir().or_rig()?;
     let typed = &args.server;
-    let target = loading::target(typed.server.as_deref(), typed.speed, &args.sets, &project)?;
+    let target = loading::target(typed.server.as_deref(), typed.speed, &typed.sets, &project)?;
     writable(&args.results)?;
     let mut server = loading::reach(typed, typed.model.clone(), &target).await?;
-    server.record.settings.clone_from(&args.sets);
+    server.record.settings.clone_from(&typed.sets);
     within(&spec, &server.record)?;
     let origin = Origin::now();
     let client = loading::aim(&server, args.first_token_limit, origin.clone(), &live).await?;

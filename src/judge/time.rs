@@ -292,8 +292,11 @@ pub(crate) mod tests {
                 version: None,
                 model: "m".into(),
                 models: None,
+                quantization: None,
                 context_tokens: None,
                 context_source: ContextSource::Unknown,
+                managed: None,
+                life: Vec::new(),
             },
             spec: Spec {
                 sessions: ids.iter().map(spec).collect(),

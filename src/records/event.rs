@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Arm, ArmKind, Run, RunState, Session, Verdict};
+use super::{Arm, ArmKind, Run, RunState, ServerLife, Session, Verdict};
 use crate::clock::Seconds;
 
 /// A line of `events.jsonl`.
@@ -66,6 +66,11 @@ pub enum What {
         round: u32,
         /// The arm, with its sessions.
         arm: Box<Arm>,
+    },
+    /// Something became of the server.
+    ServerLife {
+        /// What.
+        life: Box<ServerLife>,
     },
     /// A round was judged.
     RoundFinished {

@@ -36,6 +36,7 @@ pub fn apply(run: &mut Option<Run>, event: Event) {
                 *slot = *arm;
             }
         }
+        What::ServerLife { life } => record.server.life.push(*life),
         What::RoundFinished {
             round,
             valid,

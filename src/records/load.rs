@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AttemptError, Cell, End, Host, LoadVerdict, RefusalKind, Rig, RigLag, RunState, Server,
-    Thresholds, TtftRow,
+    Thresholds, TtftRow, Watched,
 };
 use crate::clock::Seconds;
 
@@ -167,6 +167,9 @@ pub struct Measured {
     pub client: ClientHonesty,
     /// What the server said of itself meanwhile.
     pub told: ServerTold,
+    /// What was seen of the server meanwhile; `null` when nothing was.
+    #[serde(default)]
+    pub watched: Option<Box<Watched>>,
     /// Why the combination ended before its time.
     pub stopped: Option<CellStop>,
 }
@@ -185,6 +188,7 @@ impl Measured {
             side: Vec::new(),
             client: ClientHonesty::default(),
             told: ServerTold::default(),
+            watched: None,
             stopped: None,
         }
     }

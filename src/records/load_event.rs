@@ -4,7 +4,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Calibration, Cell, LeftOut, LoadRun, LoadVerdict, Measured, RunState, TtftRow};
+use super::{
+    Calibration, Cell, LeftOut, LoadRun, LoadVerdict, Measured, RunState, ServerLife, TtftRow,
+};
 use crate::clock::Seconds;
 
 /// A line of `events.jsonl` of `fit` and `ttft`.
@@ -48,6 +50,11 @@ pub enum LoadWhat {
     CellMeasured {
         /// All of it.
         measured: Box<Measured>,
+    },
+    /// Something became of the server.
+    ServerLife {
+        /// What.
+        life: Box<ServerLife>,
     },
     /// A combination was left out.
     CellLeftOut {

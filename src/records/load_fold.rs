@@ -24,6 +24,7 @@ pub fn apply_load(run: &mut Option<LoadRun>, event: LoadEvent) {
         LoadWhat::Calibrated { calibration } => record.calibration = Some(calibration),
         LoadWhat::CellStarted { .. } => {}
         LoadWhat::CellMeasured { measured } => record.measured.push(*measured),
+        LoadWhat::ServerLife { life } => record.server.life.push(*life),
         LoadWhat::CellLeftOut { left_out } => record.left_out.push(left_out),
         LoadWhat::RunFinished {
             state,

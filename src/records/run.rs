@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{GateOrder, RefusalKind, Session, Verdict};
+use super::{GateOrder, RefusalKind, Server, Session, Verdict, Watched};
 use crate::clock::Seconds;
 
 /// The version of the format of `run.json`.
@@ -76,44 +76,6 @@ pub struct Host {
     pub arch: String,
     /// Logical processors available to the rig.
     pub cores: Option<u32>,
-}
-
-/// The server under test, as it identified itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Server {
-    /// Profile name, or the address when there is none.
-    pub name: String,
-    /// Base address, without credentials.
-    pub url: String,
-    /// Whether it is flashrig's own simulated server.
-    pub simulated: bool,
-    /// Time factor of a simulated server.
-    pub speed: Option<f64>,
-    /// Values of a simulated server's profile that were changed for the run, as `KEY=VALUE`.
-    #[serde(default)]
-    pub settings: Vec<String>,
-    /// Version that it told; `null` when it told none.
-    pub version: Option<String>,
-    /// The model that requests ask for.
-    pub model: String,
-    /// The models that it lists; `null` when it has no list.
-    pub models: Option<Vec<String>>,
-    /// Context length in tokens.
-    pub context_tokens: Option<u64>,
-    /// Where the context length comes from.
-    pub context_source: ContextSource,
-}
-
-/// Where a context length comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ContextSource {
-    /// The server told it.
-    Server,
-    /// The user or the server's profile gave it.
-    Given,
-    /// Nobody told it: agents were given their profile's fallback.
-    Unknown,
 }
 
 /// What was asked for.
@@ -294,6 +256,9 @@ pub struct Arm {
     /// Failures of the server that hit several sessions at once, in order.
     #[serde(default)]
     pub server_events: Vec<ServerEvent>,
+    /// What was seen of the server during the arm; `null` when nothing was.
+    #[serde(default)]
+    pub watched: Option<Box<Watched>>,
     /// Sessions, in the order of the plan.
     pub sessions: Vec<Session>,
 }
@@ -312,6 +277,7 @@ impl Arm {
             cpu_share: None,
             rig_lag_ms: None,
             server_events: Vec::new(),
+            watched: None,
             sessions: Vec::new(),
         }
     }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use super::http::HttpError;
 use super::identity::{Identity, identify};
+use super::journal::Journal;
+use super::life::Life;
 use super::metrics::MetricNames;
 use super::open::{Opened, open};
 use super::target::Target;
@@ -34,6 +36,10 @@ pub struct Connected {
     pub key: Option<Secret>,
     /// Where its metrics are, and what it calls them.
     pub metrics: MetricNames,
+    /// What becomes of its process.
+    pub life: Life,
+    /// What its log says.
+    pub journal: Journal,
     _sim: Option<SimHandle>,
 }
 
@@ -110,12 +116,17 @@ async fn attach(opened: Opened) -> Result<Connected, ConnectError> {
             version: identity.version,
             model,
             models: identity.models,
+            quantization: None,
             context_tokens,
             context_source,
+            managed: None,
+            life: Vec::new(),
         },
         upstream: opened.upstream,
         key: opened.key,
         metrics: opened.interface.metrics,
+        life: Life::not_ours(),
+        journal: Journal::new(opened.interface.log),
         _sim: opened.sim,
     })
 }

@@ -16,10 +16,6 @@ pub struct FitArgs {
     /// The server
     #[command(flatten)]
     pub server: ServerArgs,
-    /// Change a value of a simulated server's profile, such as cache_ram=4GB (may be given more than
-    /// once)
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub sets: Vec<String>,
     /// Context lengths of the sessions in tokens, e.g. 32k,128k
     #[arg(long, allow_negative_numbers = true, value_name = "SIZES", value_parser = parse_sizes, required_unless_present = "resume")]
     pub contexts: Option<Sizes>,

@@ -97,12 +97,12 @@ async fn new(
     let target = target(
         args.server.server.as_deref(),
         args.server.speed,
-        &args.sets,
+        &args.server.sets,
         &project,
     )?;
     writable(&args.results)?;
     let mut server = reach(&args.server, args.server.model.clone(), &target).await?;
-    server.record.settings.clone_from(&args.sets);
+    server.record.settings.clone_from(&args.server.sets);
     typed::within(&spec, &server.record)?;
     let origin = Origin::now();
     let limit = typed::duration(spec.first_token_limit_s);

@@ -99,6 +99,7 @@ impl Course {
                     left_out.reason
                 ))
             }
+            LoadWhat::ServerLife { life } => Some(format!("  {}", life.words)),
             LoadWhat::RunResumed { .. }
             | LoadWhat::Calibrated { .. }
             | LoadWhat::RunFinished { .. } => None,

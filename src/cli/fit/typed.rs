@@ -170,7 +170,7 @@ pub fn agrees(args: &FitArgs, run: &LoadRun) -> Result<(), Failure> {
         ),
         (
             "--set",
-            !args.sets.is_empty() && args.sets != run.server.settings,
+            !args.server.sets.is_empty() && args.server.sets != run.server.settings,
         ),
         (
             "--model",

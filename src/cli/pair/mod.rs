@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use crate::cli::args::PairArgs;
 use crate::cli::console::Console;
 use crate::cli::exit::{Exit, Failure, OrFail};
+use crate::cli::loading::target;
 use crate::cli::setting::{Setting, sandbox};
 use crate::cli::{progress, signals};
 use crate::clock::{Origin, Seconds};
@@ -30,12 +31,8 @@ pub async fn pair(args: PairArgs, console: Console) -> Result<Exit, Failure> {
     let setting = Setting::new()?;
     let project = setting.places.project.clone();
     let wanted = Typed::read(&args, &project)?;
-    let target = Target::parse(
-        args.server.server.as_deref(),
-        args.server.speed,
-        Some(&project),
-    )
-    .or_usage()?;
+    let typed = &args.server;
+    let target = target(typed.server.as_deref(), typed.speed, &typed.sets, &project)?;
     needed_programs(&wanted.tasks, &setting)?;
     writable(&args.results)?;
 
@@ -97,7 +94,8 @@ async fn prepare(
         let _ = live.send(Live::Note(text));
     };
     let sandbox = sandbox(args.sandbox).await?;
-    let server = reach(args, wanted, target).await?;
+    let mut server = reach(args, wanted, target).await?;
+    server.record.settings.clone_from(&args.server.sets);
     let agents = find_agents(args, wanted, setting, &note).await?;
     let plan = plan(args, wanted, &agents, server.record.simulated);
     let scratch = Scratch::new(&Scratch::candidates(&setting.places.cache)).or_rig()?;

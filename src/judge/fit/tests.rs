@@ -41,8 +41,11 @@ pub(crate) fn run(contexts: &[u64], sessions: &[u32], rounds: u32) -> LoadRun {
             version: Some("0.1.0".into()),
             model: "m".into(),
             models: None,
+            quantization: None,
             context_tokens: Some(K256),
             context_source: ContextSource::Server,
+            managed: None,
+            life: Vec::new(),
         },
         spec: LoadSpec {
             contexts: contexts.to_vec(),
@@ -111,6 +114,7 @@ pub(crate) fn measured(round: u32, context_tokens: u64, walls: &[f64]) -> Measur
         side: Vec::new(),
         client: ClientHonesty::default(),
         told: ServerTold::default(),
+        watched: None,
         stopped: None,
     }
 }

@@ -51,6 +51,7 @@ fn measured(round: u32, turns: Vec<(&str, Turn)>) -> Measured {
             ..ClientHonesty::default()
         },
         told: ServerTold::default(),
+        watched: None,
         stopped: None,
     }
 }
@@ -85,6 +86,9 @@ fn run(agents: &[u32], measured: Vec<Measured>) -> LoadRun {
             context_tokens: None,
             context_source: crate::records::ContextSource::Unknown,
             settings: Vec::new(),
+            quantization: None,
+            managed: None,
+            life: Vec::new(),
         },
         spec: LoadSpec {
             contexts: vec![2048],

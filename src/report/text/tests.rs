@@ -40,8 +40,11 @@ fn run(simulated: bool, rounds: Vec<Round>) -> Run {
             version: None,
             model: "m".into(),
             models: None,
+            quantization: None,
             context_tokens: None,
             context_source: ContextSource::Unknown,
+            managed: None,
+            life: Vec::new(),
         },
         spec: Spec {
             sessions: vec![spec("fix-bug"), spec("add-flag")],
