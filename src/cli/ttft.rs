@@ -88,6 +88,7 @@ pub async fn ttft(args: TtftArgs, console: Console) -> Result<Exit, Failure> {
     let result = match prepared {
         Ok((context, record, folder)) => {
             let done = execute(&context, record).await.or_rig();
+            context.server.life.stop().await;
             // Here the context goes, and with it what is told.
             done.map(|run| (run, folder))
         }
@@ -192,7 +193,7 @@ async fn prepare(
     let typed = &args.server;
     let target = loading::target(typed.server.as_deref(), typed.speed, &typed.sets, &project)?;
     writable(&args.results)?;
-    let mut server = loading::reach(typed, typed.model.clone(), &target).await?;
+    let mut server = loading::reach(typed, typed.model.clone(), &target, &live).await?;
     server.record.settings.clone_from(&typed.sets);
     within(&spec, &server.record)?;
     let origin = Origin::now();
@@ -200,6 +201,7 @@ async fn prepare(
     let calibration = calibrate(&client, spec.seed).await.or_rig()?;
     client.take_rows();
     has_room(&spec, calibration.envelope_tokens)?;
+    server.prove().await.or_rig()?;
 
     let id = format!("{}-ttft", origin.wall.strftime("%Y%m%dT%H%M%SZ"));
     let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;

@@ -11,10 +11,13 @@ mod journal;
 mod library;
 mod life;
 mod log;
+mod managed;
 mod metrics;
 mod open;
+mod proof;
 mod pulse;
 mod raw;
+mod start;
 mod target;
 mod told;
 mod warm_up;
@@ -26,12 +29,16 @@ pub use identity::{Identity, model_list};
 pub use idle::{IdleError, still_there, wait_idle};
 pub use journal::{Journal, Told as LogTold};
 pub use library::{Interface, Kind, Library, Profile, SERVER_SCHEMA};
-pub use life::{Death, Life, LifeError};
+pub use life::{Death, Life, LifeError, Reset, ResetRequest, StartError};
 pub use log::{LogEvent, LogEventKind, LogPattern, RawLogPattern, events};
 pub use metrics::MetricNames;
 pub use open::{Opened, open};
 pub use pulse::{Pulse, pulse};
 pub use raw::RawProfile;
+pub use start::{
+    FileKind, FlagCheck, FlagError, Launch, LaunchError, Places, Ready, Recipe, Told as ToldBy,
+    Value, Variable, check_flags,
+};
 pub use target::{Target, TargetError};
 pub use told::{Told, told};
 pub use warm_up::{WarmUpError, warm_up};
