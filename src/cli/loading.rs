@@ -10,9 +10,9 @@ use super::args::ServerArgs;
 use super::exit::{Failure, OrFail};
 use super::pair::surroundings::host;
 use crate::clock::Origin;
-use crate::load::{Aim, Client, LoadLimits, choose_dialect};
+use crate::load::{Aim, Client, LoadLimits, WarmUp, calibrate, choose_dialect};
 use crate::records::{Calibration, LoadRun, LoadSpec, LoadWhat, RUN_SCHEMA, Rig, RunState, Server};
-use crate::run::Live;
+use crate::run::{Live, unless_stalled, warm_up_sessions};
 use crate::server::{Change, Connected, Target, Wanted, connect};
 
 /// Seeds stay below what every JSON reader can hold.
@@ -89,7 +89,8 @@ pub async fn aim(
         "finding out how {} counts tokens",
         server.record.name
     )));
-    let dialect = choose_dialect(&server.upstream, &server.record.model, limit)
+    let choosing = choose_dialect(&server.upstream, &server.record.model, limit);
+    let dialect = unless_stalled(server, None, limit, choosing)
         .await
         .or_rig()?;
     let aim = Aim {
@@ -103,6 +104,40 @@ pub async fn aim(
         speed: speed(server),
     };
     Ok(Client::new(aim, origin))
+}
+
+/// Finds out how the server counts tokens.
+///
+/// # Errors
+/// It does not stream, tells no usage, refuses, fails or stalls.
+pub async fn calibrated(
+    server: &Connected,
+    client: &Client,
+    seed: u64,
+) -> Result<Calibration, Failure> {
+    let limit = client.aim().limits_on_the_wall().first_token;
+    let counting = calibrate(client, seed);
+    unless_stalled(server, Some(client), limit, counting)
+        .await
+        .or_rig()
+}
+
+/// Sends an unscored prompt of the shape of those that are measured.
+///
+/// # Errors
+/// The server refuses, fails or stalls.
+pub async fn warmed_up(
+    server: &Connected,
+    client: &Client,
+    calibration: &Calibration,
+    shape: WarmUp,
+    live: &Told,
+) -> Result<(), Failure> {
+    let words = format!("warming up {}", server.record.name);
+    let _ = live.send(Live::Note(words));
+    warm_up_sessions(server, client, calibration, shape)
+        .await
+        .or_rig()
 }
 
 /// Seconds of the server's own time in a wall second.

@@ -16,12 +16,11 @@ use super::signals;
 use crate::clock::{Origin, Seconds};
 use crate::config::{Numbers, count_in_words, parse_count, parse_duration, parse_numbers};
 use crate::judge::ttft::{Answer, answer};
-use crate::load::calibrate;
 use crate::records::{
     LoadRun, LoadSpec, LoadWhat, Measured, RecallRule, RunState, Server, Thresholds,
 };
 use crate::report;
-use crate::run::ttft::{TtftContext, execute};
+use crate::run::ttft::{TtftContext, execute, shape};
 use crate::run::{Bus, Live, Stop};
 use crate::server::Target;
 use crate::store::Store;
@@ -179,6 +178,7 @@ fn spec(args: &TtftArgs) -> Result<LoadSpec, Failure> {
         expect: None,
         first_token_limit_s: args.first_token_limit.into(),
         long_tokens: args.long,
+        reset: false,
         shared_prefix: args.shared_prefix,
     })
 }
@@ -198,9 +198,10 @@ async fn prepare(
     within(&spec, &server.record)?;
     let origin = Origin::now();
     let client = loading::aim(&server, args.first_token_limit, origin.clone(), &live).await?;
-    let calibration = calibrate(&client, spec.seed).await.or_rig()?;
-    client.take_rows();
+    let calibration = loading::calibrated(&server, &client, spec.seed).await?;
     has_room(&spec, calibration.envelope_tokens)?;
+    let warm = shape(&spec, 0);
+    loading::warmed_up(&server, &client, &calibration, warm, &live).await?;
     server.prove().await.or_rig()?;
 
     let id = format!("{}-ttft", origin.wall.strftime("%Y%m%dT%H%M%SZ"));

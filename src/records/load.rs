@@ -93,6 +93,9 @@ pub struct LoadSpec {
     pub long_tokens: Option<u64>,
     /// `ttft`: whether all prompts begin alike.
     pub shared_prefix: bool,
+    /// Whether the server was brought back to a known state before each combination.
+    #[serde(default)]
+    pub reset: bool,
 }
 
 /// Short requests beside the sessions.
@@ -155,6 +158,10 @@ pub struct Measured {
     pub sessions: u32,
     /// How long the rig waited for the server to be idle before.
     pub idle_wait_s: Option<Seconds>,
+    /// How long it took to bring the server back to a known state before; `null` when that was not
+    /// asked for. On the wall clock.
+    #[serde(default)]
+    pub reset_s: Option<Seconds>,
     /// Last session's first byte sent minus the first one's, less what was staggered on purpose.
     pub start_skew_s: Option<Seconds>,
     /// From the first warm turn's start to the last one's end.
@@ -182,6 +189,7 @@ impl Measured {
             context_tokens,
             sessions,
             idle_wait_s: None,
+            reset_s: None,
             start_skew_s: None,
             warm_span_s: None,
             lanes: Vec::new(),

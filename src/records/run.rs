@@ -105,6 +105,12 @@ pub struct Spec {
     /// empty list.
     #[serde(default)]
     pub stable_prefix: Option<BTreeMap<String, Vec<String>>>,
+    /// Longest wait of a request for its first token; beyond it its session is ended.
+    #[serde(default)]
+    pub first_token_limit_s: Option<Seconds>,
+    /// Whether the server was brought back to a known state before each arm.
+    #[serde(default)]
+    pub reset: bool,
 }
 
 /// A gate.
@@ -256,6 +262,13 @@ pub struct Arm {
     /// Failures of the server that hit several sessions at once, in order.
     #[serde(default)]
     pub server_events: Vec<ServerEvent>,
+    /// Why the server was lost in the arm, which ended all of its sessions; `null` when it was not.
+    #[serde(default)]
+    pub server_lost: Option<String>,
+    /// How long it took to bring the server back to a known state before the arm; `null` when that
+    /// was not asked for.
+    #[serde(default)]
+    pub reset_s: Option<Seconds>,
     /// What was seen of the server during the arm; `null` when nothing was.
     #[serde(default)]
     pub watched: Option<Box<Watched>>,
@@ -277,6 +290,8 @@ impl Arm {
             cpu_share: None,
             rig_lag_ms: None,
             server_events: Vec::new(),
+            server_lost: None,
+            reset_s: None,
             watched: None,
             sessions: Vec::new(),
         }

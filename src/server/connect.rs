@@ -44,6 +44,16 @@ pub struct Connected {
     opened: Opened,
 }
 
+/// Lines of its log that are told of a server in trouble.
+const LAST_LINES: usize = 20;
+
+impl Connected {
+    /// The last lines of its log, oldest first; none where its log is not read.
+    pub fn last_lines(&self) -> Vec<String> {
+        self.journal.last_lines(LAST_LINES)
+    }
+}
+
 /// Why a server cannot be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {

@@ -12,8 +12,8 @@ use crate::cli::args::PairArgs;
 use crate::cli::exit::{Exit, Failure, OrFail, usage};
 use crate::cli::setting::Setting;
 use crate::plan::Agent;
-use crate::records::Host;
-use crate::server::{Connected, Target, Wanted, connect, warm_up};
+use crate::records::{Dialect, Host};
+use crate::server::{Connected, Target, Wanted, connect};
 use crate::sim::Script;
 use crate::task::{Source, Task};
 use crate::workspace::Base;
@@ -167,18 +167,9 @@ pub fn bases(tasks: &[Arc<Task>], scratch: &Path) -> Result<Vec<Base>, Failure> 
     Ok(bases)
 }
 
-/// One unscored request of each form that the agents will send.
-pub async fn warm_up_all(
-    server: &Connected,
-    agents: &BTreeMap<String, Arc<Agent>>,
-    note: &impl Fn(String),
-) -> Result<(), Failure> {
-    let dialects: BTreeSet<_> = agents.values().filter_map(|a| a.profile.dialect).collect();
-    for dialect in dialects {
-        note(format!("warming up {}", server.record.name));
-        warm_up(server, dialect).await.or_rig()?;
-    }
-    Ok(())
+/// The protocols that agents are known to speak.
+pub fn dialects(agents: &BTreeMap<String, Arc<Agent>>) -> BTreeSet<Dialect> {
+    agents.values().filter_map(|a| a.profile.dialect).collect()
 }
 
 /// The machine.

@@ -11,32 +11,42 @@ use super::sides::{Over, Sides};
 use crate::clock::Seconds;
 use crate::load::{Meter, Prepared, SessionAttempt, SessionPlan, salt};
 use crate::plan::grid::Step;
-use crate::records::{Lane, Measured, ServerTold, SideTurn, Turn};
+use crate::records::{Lane, Measured, ServerTold, SideTurn, StopKind, Turn};
 use crate::run::Stop;
-use crate::server::{Told, told, wait_idle};
+use crate::run::server_life::{Lost, found_lost};
+use crate::server::{IdleError, Told, life_words, pulse, told, wait_idle};
 
 /// How often the server is asked how much memory it uses.
 const MEMORY_EVERY: Duration = Duration::from_millis(500);
 /// The longest wait for the server to be idle, on the wall clock.
 const IDLE_LIMIT: Duration = Duration::from_secs(600);
 
+/// A combination that was measured.
+pub struct Taken {
+    pub measured: Measured,
+    /// Its requests.
+    pub rows: Vec<SessionAttempt>,
+    /// The server was lost in it.
+    pub lost: Option<Lost>,
+}
+
 /// Measures a combination; its requests' rows come with it. A server that refuses, stalls or
 /// fails is part of what was measured.
 ///
 /// # Errors
-/// The rig failed, the server does not become idle or is gone, or the context is too small for
-/// the turns.
-pub async fn measure(
-    context: &FitContext,
-    step: Step,
-    attempt: u64,
-) -> anyhow::Result<(Measured, Vec<SessionAttempt>)> {
+/// The rig failed, the server does not become idle, or the context is too small for the turns.
+pub async fn measure(context: &FitContext, step: Step, attempt: u64) -> anyhow::Result<Taken> {
     let mut measured = Measured::nothing(step.round, step.context_tokens, step.sessions);
     let idle = context.stop.unless(wait_idle(&context.server, IDLE_LIMIT));
     match idle.await {
         None => {
             measured.stopped = Some(Stop::of_a_cell());
-            return Ok((measured, Vec::new()));
+            return Ok(Taken::nothing(measured, None));
+        }
+        Some(Err(error @ IdleError::Gone(_))) => {
+            let lost = found_lost(&context.server).await.ok_or(error)?;
+            measured.stopped = Some(lost.of_a_cell());
+            return Ok(Taken::nothing(measured, Some(lost)));
         }
         Some(waited) => measured.idle_wait_s = Some(Seconds(waited?.as_secs_f64() * context.speed)),
     }
@@ -60,7 +70,41 @@ pub async fn measure(
     measured.told = told_between(before, after, most);
     measured.start_skew_s = start_skew(context, &measured.lanes);
     measured.warm_span_s = warm_span(&measured.lanes, context.speed);
-    Ok((measured, rows))
+    let lost = lost_in(context, &measured).await;
+    if let Some(lost) = &lost {
+        measured.stopped = Some(lost.of_a_cell());
+    } else if let Some(stop) = &mut measured.stopped
+        && stop.kind == StopKind::Stalled
+    {
+        let pulse = pulse(&context.server).await;
+        let life = life_words(&pulse, &context.server.last_lines());
+        stop.words = format!("{}; {life}", stop.words);
+    }
+    Ok(Taken {
+        measured,
+        rows,
+        lost,
+    })
+}
+
+impl Taken {
+    fn nothing(measured: Measured, lost: Option<Lost>) -> Self {
+        Self {
+            measured,
+            rows: Vec::new(),
+            lost,
+        }
+    }
+}
+
+/// Whether a combination failed as it does when the server is lost, and it is.
+async fn lost_in(context: &FitContext, measured: &Measured) -> Option<Lost> {
+    let stop = measured.stopped.as_ref()?;
+    let may_be = matches!(stop.kind, StopKind::Failed | StopKind::Stalled);
+    if !may_be || context.stop.is_set() {
+        return None;
+    }
+    found_lost(&context.server).await
 }
 
 async fn phases(

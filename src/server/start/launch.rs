@@ -9,7 +9,6 @@ use super::raw::Value;
 use super::recipe::Recipe;
 use super::template::Template;
 use super::variable::{FOLDERS, FileKind, Told};
-use crate::embedded;
 use crate::gateway::Secret;
 use crate::process::find_program;
 use crate::server::installed;
@@ -404,7 +403,5 @@ impl Launch {
 
 /// Whether `flashrig servers install` knows it.
 fn can_be_installed(name: &str) -> bool {
-    embedded::HARNESS
-        .get_dir(format!("python/{name}"))
-        .is_some()
+    installed::names().iter().any(|known| known == name)
 }
