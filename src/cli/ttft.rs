@@ -23,7 +23,7 @@ use crate::records::{
 use crate::report;
 use crate::run::ttft::{TtftContext, execute};
 use crate::run::{Bus, Live, Stop};
-use crate::server::Target;
+use crate::server::{Target, Watcher};
 use crate::store::Store;
 
 /// `flashrig ttft`.
@@ -204,6 +204,7 @@ async fn prepare(
     let id = format!("{}-ttft", origin.wall.strftime("%Y%m%dT%H%M%SZ"));
     let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;
     let folder = store.folder().to_owned();
+    let watcher = Watcher::start(&server, &origin, &folder).or_rig()?;
     let record = loading::begun(
         "ttft",
         store.id(),
@@ -215,6 +216,7 @@ async fn prepare(
     let context = TtftContext {
         embedded: matches!(target, Target::Simulated { .. }),
         server,
+        watcher,
         client,
         calibration,
         spec,

@@ -18,7 +18,7 @@ use crate::gateway::Gate;
 use crate::judge::{arm_figures, server_events};
 use crate::plan::SessionPlan;
 use crate::records::{Arm, ArmKind, RigLag, Session, Status, What};
-use crate::server::wait_idle;
+use crate::server::{Idle, Span, wait_idle};
 
 /// For requests that clients left behind.
 const IDLE_LIMIT: Duration = Duration::from_secs(600);
@@ -31,9 +31,10 @@ pub async fn run(context: &Context, round: u32, kind: ArmKind) -> anyhow::Result
     context.bus.fact(What::ArmStarted { round, arm: kind })?;
     let source_before = context.source_fingerprints()?;
     context.lag.take();
-    let (gone, idle_wait): (Vec<Ended>, _) = match kind {
-        ArmKind::Together | ArmKind::Gated => together(context, round, kind).await?,
-        ArmKind::BackToBack => back_to_back(context, round).await?,
+    let mut watch = context.watcher.span();
+    let (gone, idle): (Vec<Ended>, _) = match kind {
+        ArmKind::Together | ArmKind::Gated => together(context, round, kind, &mut watch).await?,
+        ArmKind::BackToBack => back_to_back(context, round, &mut watch).await?,
     };
     let lag = context.lag.take().map(|lag| RigLag {
         p50: lag.p50_ms,
@@ -41,6 +42,10 @@ pub async fn run(context: &Context, round: u32, kind: ArmKind) -> anyhow::Result
         max: lag.max_ms,
     });
     let requests = gone.iter().map(|(one, _)| one);
+    let sent = requests
+        .clone()
+        .flat_map(|one| one.attempts.iter().map(|a| (one.plan.id.as_str(), a)));
+    let watched = watch.close(sent).await;
     let events = server_events(requests.map(|one| (one.plan.id.as_str(), &*one.attempts)));
     let mut verified = Vec::with_capacity(gone.len());
     for (one, mut session) in gone {
@@ -61,7 +66,9 @@ pub async fn run(context: &Context, round: u32, kind: ArmKind) -> anyhow::Result
         verified.push(session);
     }
     let mut arm = Arm {
-        idle_wait_s: Some(Seconds::from(idle_wait)),
+        idle_wait_s: idle.map(|idle| Seconds::from(idle.waited)),
+        idle_by: idle.map(|idle| idle.by),
+        watched,
         rig_lag_ms: lag,
         server_events: events,
         sessions: verified,
@@ -117,13 +124,15 @@ async fn together(
     context: &Context,
     round: u32,
     kind: ArmKind,
-) -> anyhow::Result<(Vec<Ended>, Duration)> {
+    watch: &mut Span<'_>,
+) -> anyhow::Result<(Vec<Ended>, Option<Idle>)> {
     let gate = gate(context, kind);
     let mut ready: Vec<Ready> = Vec::with_capacity(context.plan.sessions.len());
     for plan in &context.plan.sessions {
         ready.push(prepare(context, plan, round, kind, gate.clone()).await?);
     }
-    let idle_wait = idle(context).await?;
+    let idle = idle(context).await?;
+    watch.open().await;
     for one in &ready {
         tell_start(context, round, kind, &one.plan)?;
     }
@@ -142,7 +151,7 @@ async fn together(
         gone.push(ended(context, round, kind, one)?);
     }
     gone.sort_by_key(|(one, _)| one.plan.index);
-    Ok((gone, idle_wait))
+    Ok((gone, idle))
 }
 
 /// The gate of an arm; a limit of 0 is never planned.
@@ -152,30 +161,35 @@ fn gate(context: &Context, kind: ArmKind) -> Option<Arc<Gate>> {
 }
 
 /// Each session is prepared, let go, and gone before the next one is.
-async fn back_to_back(context: &Context, round: u32) -> anyhow::Result<(Vec<Ended>, Duration)> {
+async fn back_to_back(
+    context: &Context,
+    round: u32,
+    watch: &mut Span<'_>,
+) -> anyhow::Result<(Vec<Ended>, Option<Idle>)> {
     let mut gone = Vec::new();
-    let mut idle_wait = Duration::ZERO;
+    let mut waited = None;
     for plan in &context.plan.sessions {
         if context.stop.is_set() {
             break;
         }
         let ready = prepare(context, plan, round, ArmKind::BackToBack, None).await?;
-        idle_wait += idle(context).await?;
+        waited = Idle::and(waited, idle(context).await?);
+        watch.open().await;
         tell_start(context, round, ArmKind::BackToBack, plan)?;
         let started: Started = start(ready).await;
         let one = drive(started, context.bus.live(), context.stop.clone()).await;
         gone.push(ended(context, round, ArmKind::BackToBack, one)?);
     }
-    Ok((gone, idle_wait))
+    Ok((gone, waited))
 }
 
 /// Waits until the server is idle, or the run is to stop; the sessions then end at once.
-async fn idle(context: &Context) -> anyhow::Result<Duration> {
+async fn idle(context: &Context) -> anyhow::Result<Option<Idle>> {
     let waited = context
         .stop
         .unless(wait_idle(&context.server, IDLE_LIMIT))
         .await;
-    Ok(waited.transpose()?.unwrap_or_default())
+    Ok(waited.transpose()?)
 }
 
 fn tell_start(

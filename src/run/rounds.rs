@@ -16,7 +16,7 @@ use crate::judge::{round_validity, verdict};
 use crate::plan::{Plan, arm_order};
 use crate::process::Sandbox;
 use crate::records::{ArmKind, CachePolicy, Run, What};
-use crate::server::{Connected, still_there};
+use crate::server::{Connected, Watcher, still_there};
 use crate::store::StoreError;
 use crate::task::Source;
 use crate::workspace::{Base, Fingerprint};
@@ -28,6 +28,8 @@ pub struct Context {
     pub plan: Plan,
     /// The server.
     pub server: Connected,
+    /// Watches it.
+    pub watcher: Watcher,
     /// The base of each session, in the order of the plan.
     pub bases: Vec<Base>,
     /// The folder for workspaces and homes.

@@ -27,7 +27,7 @@ use crate::plan::search::{Found, Search};
 use crate::records::{
     Calibration, Cell, CellVerdict, LeftOut, LoadRun, LoadSpec, LoadWhat, Measured, StopKind,
 };
-use crate::server::{Connected, still_there};
+use crate::server::{Connected, Watcher, still_there};
 use crate::store::StoreError;
 
 /// Everything that a run needs, prepared.
@@ -35,6 +35,8 @@ use crate::store::StoreError;
 pub struct FitContext {
     /// The server.
     pub server: Connected,
+    /// Watches it.
+    pub watcher: Watcher,
     /// The client.
     pub client: Client,
     /// How prompts are brought to their size.
