@@ -221,6 +221,9 @@ pub struct ServerArgs {
     /// one (may be given more than once)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
+    /// The file that a server which runs already writes its log to; it is followed from its end
+    #[arg(long, value_name = "FILE")]
+    pub server_log: Option<PathBuf>,
 }
 
 /// What is done about the server's prompt cache.

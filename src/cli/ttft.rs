@@ -22,7 +22,7 @@ use crate::records::{
 use crate::report;
 use crate::run::ttft::{TtftContext, execute, shape};
 use crate::run::{Bus, Live, Stop};
-use crate::server::Target;
+use crate::server::{Target, Watcher};
 use crate::store::Store;
 
 /// `flashrig ttft`.
@@ -205,6 +205,7 @@ async fn prepare(
     let id = format!("{}-ttft", origin.wall.strftime("%Y%m%dT%H%M%SZ"));
     let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;
     let folder = store.folder().to_owned();
+    let watcher = Watcher::start(&server, &origin, &folder).or_rig()?;
     let record = loading::begun(
         "ttft",
         store.id(),
@@ -216,6 +217,7 @@ async fn prepare(
     let context = TtftContext {
         embedded: matches!(target, Target::Simulated { .. }),
         server,
+        watcher,
         client,
         calibration,
         spec,

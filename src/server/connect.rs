@@ -136,7 +136,7 @@ async fn attach(opened: Opened) -> Result<Connected, ConnectError> {
         key: opened.key,
         metrics: opened.interface.metrics,
         life: Life::not_ours(),
-        journal: Journal::new(opened.interface.log),
+        journal: opened.journal,
         _sim: opened.sim,
     })
 }

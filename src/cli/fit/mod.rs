@@ -21,7 +21,7 @@ use crate::records::{Calibration, LoadRun, LoadSpec, LoadWhat, RunState};
 use crate::report;
 use crate::run::fit::{Begin, FitContext, execute, shape};
 use crate::run::{Bus, Live, Stop};
-use crate::server::Target;
+use crate::server::{Target, Watcher};
 use crate::store::{Store, Stored, read_run, write_atomically};
 
 pub use args::FitArgs;
@@ -114,6 +114,7 @@ async fn new(
     let id = format!("{}-fit", origin.wall.strftime("%Y%m%dT%H%M%SZ"));
     let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;
     let folder = store.folder().to_owned();
+    let watcher = Watcher::start(&server, &origin, &folder).or_rig()?;
     let record = begun(
         "fit",
         store.id(),
@@ -126,6 +127,7 @@ async fn new(
         speed: speed(&server),
         embedded: matches!(target, Target::Simulated { .. }),
         server,
+        watcher,
         client: aimed,
         calibration,
         spec,
@@ -190,10 +192,12 @@ async fn again(
     let _ = live.send(Live::Fact(Box::new(LoadWhat::RunStarted {
         run: Box::new(run.clone()),
     })));
+    let watcher = Watcher::start(&server, &origin, folder).or_rig()?;
     let context = FitContext {
         speed: speed(&server),
         embedded: matches!(target, Target::Simulated { .. }),
         server,
+        watcher,
         client: aimed,
         calibration,
         spec,

@@ -19,7 +19,7 @@ use crate::plan::Plan;
 use crate::records::{RUN_SCHEMA, Rig, Run, RunState, Spec};
 use crate::report;
 use crate::run::{Bodies, Bus, Context, Live, Scratch, Stop, execute, warm_up};
-use crate::server::Target;
+use crate::server::{Target, Watcher};
 use crate::store::Store;
 use surroundings::{bases, dialects, find_agents, host, needed_programs, reach, secret, writable};
 use typed::{Typed, plan};
@@ -106,6 +106,7 @@ async fn prepare(
     let id = run_id(&origin, &plan);
     let store = Store::create(&args.results, &id).or_rig()?;
     let results = store.folder().to_owned();
+    let watcher = Watcher::start(&server, &origin, &results).or_rig()?;
     let cores = std::thread::available_parallelism()
         .ok()
         .and_then(|n| u32::try_from(n.get()).ok());
@@ -145,6 +146,7 @@ async fn prepare(
         plan,
         server,
         dialects,
+        watcher,
         bases,
         scratch,
         results,
