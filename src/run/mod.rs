@@ -13,6 +13,7 @@ mod record;
 mod rounds;
 mod scratch;
 mod stop;
+pub mod sweep;
 pub mod ttft;
 mod verifying;
 
