@@ -106,6 +106,14 @@ pub async fn ttft(args: TtftArgs, console: Console) -> Result<Exit, Failure> {
     })
 }
 
+/// Whether what was typed makes sense, before anything is started.
+///
+/// # Errors
+/// The first option that makes none.
+pub fn check(args: &TtftArgs) -> Result<(), Failure> {
+    spec(args).map(drop)
+}
+
 /// A line for each number of requests that was measured.
 async fn show(console: Console, mut told: mpsc::UnboundedReceiver<Live<LoadWhat>>) {
     while let Some(live) = told.recv().await {

@@ -66,6 +66,14 @@ pub async fn fit(args: FitArgs, console: Console) -> Result<Exit, Failure> {
     })
 }
 
+/// Whether what was typed makes sense, before anything is started.
+///
+/// # Errors
+/// The first option that makes none.
+pub fn check(args: &FitArgs) -> Result<(), Failure> {
+    typed::spec(args).map(drop)
+}
+
 fn show(run: &LoadRun, folder: &Path, console: Console) -> Result<(), Failure> {
     for (name, picture) in report::pictures(run) {
         write_atomically(&folder.join(name), picture.as_bytes()).or_rig()?;
@@ -144,10 +152,14 @@ async fn again(
     live: Told,
     stop: Stop,
 ) -> Result<(FitContext, Begin, PathBuf), Failure> {
-    if let Ok(Stored::Pair(run)) = read_run(folder) {
+    let other = match read_run(folder) {
+        Ok(Stored::Pair(run)) => Some((run.id, run.command)),
+        Ok(Stored::Sweep(run)) => Some((run.id, run.command)),
+        Ok(Stored::Load(_)) | Err(_) => None,
+    };
+    if let Some((id, command)) = other {
         return Err(usage(format!(
-            "--resume: {} is a run of {}, not of fit",
-            run.id, run.command
+            "--resume: {id} is a run of {command}, not of fit"
         )));
     }
     let (store, last) = Store::<LoadRun>::reopen(folder).or_usage()?;

@@ -3,6 +3,8 @@
 pub(super) mod surroundings;
 mod typed;
 
+use std::path::Path;
+
 use anyhow::anyhow;
 use tokio::sync::mpsc;
 
@@ -78,6 +80,14 @@ pub async fn pair(args: PairArgs, console: Console) -> Result<Exit, Failure> {
         (RunState::Failed, _) | (_, None) => Exit::Rig,
         (_, Some(verdict)) => Exit::of(answer(verdict), args.strict),
     })
+}
+
+/// Whether what was typed makes sense, before anything is started.
+///
+/// # Errors
+/// The first option or task that makes none.
+pub fn check(args: &PairArgs, project: &Path) -> Result<(), Failure> {
+    Typed::read(args, project).map(drop)
 }
 
 async fn prepare(
