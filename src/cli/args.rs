@@ -67,6 +67,8 @@ pub enum Command {
     Fit(Box<super::fit::FitArgs>),
     /// Measure how long first tokens take with so many requests at once
     Ttft(Box<super::ttft::TtftArgs>),
+    /// Measure pair, fit or ttft under several settings of a server, and compare them
+    Sweep(Box<super::sweep::SweepArgs>),
     /// Serve the simulated LLM server alone
     Sim(SimArgs),
     /// Stand between everyday agents and a server: count, time and show every request
@@ -221,6 +223,9 @@ pub struct ServerArgs {
     /// one (may be given more than once)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
+    /// The file that a server which runs already writes its log to; it is followed from its end
+    #[arg(long, value_name = "FILE")]
+    pub server_log: Option<PathBuf>,
 }
 
 /// What is done about the server's prompt cache.
@@ -416,6 +421,8 @@ pub enum SchemaOf {
     Run,
     /// A line of events.jsonl
     Event,
+    /// run.json of a sweep
+    Sweep,
     /// A line of requests.jsonl
     Request,
     /// A line of the log of `flashrig gateway`
