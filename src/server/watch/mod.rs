@@ -27,8 +27,8 @@ use tokio::task::JoinHandle;
 
 use self::agree::{Answers, Finished, disagreements, is_refusal};
 use self::joins::{LATE_S, Refused, Rejecting, join};
-use self::reading::Fold;
-use self::sampler::{Lines, Page, Sampler, When};
+use self::reading::{Fold, When};
+use self::sampler::{Lines, Page, Sampler};
 use super::Connected;
 use super::log::LogEventKind;
 use crate::clock::{Origin, Seconds, Stamp};
