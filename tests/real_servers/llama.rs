@@ -50,7 +50,7 @@ fn a_probe_tells_what_plain_requests_show() {
     let (_, page) = server.get("/metrics");
     let mut compared = 0;
     for metric in found["metrics"].as_array().unwrap() {
-        let name = metric["told_as"].as_str().unwrap();
+        let name = metric["name"].as_str().unwrap();
         let line = page.lines().find(|l| l.split(' ').next() == Some(name));
         let value: f64 = line.unwrap().split(' ').nth(1).unwrap().parse().unwrap();
         assert_eq!(metric["value"].as_f64(), Some(value), "{metric}");
@@ -123,7 +123,7 @@ fn a_request_beyond_the_context_is_refused_in_the_servers_own_words() {
         .filter(|request| request["end"] == "refused")
         .collect();
     assert_eq!(refused.len(), 1, "{ran:#?}");
-    assert_eq!(refused[0]["refusal"], "context_too_long", "{refused:#?}");
+    assert_eq!(refused[0]["refusal"], "context_too_small", "{refused:#?}");
     let said = refused[0]["error"]["message"].as_str().unwrap();
     assert!(said.contains(words), "{said}");
     // The server's log says the same of the same request.

@@ -18,7 +18,7 @@ const OLD: &str = "mlx-lm==0.31.2 \\
 fn stalling() -> PathBuf {
     let manifest = Manifest::named("mlx-lm").unwrap().renamed("mlx-lm-stall");
     let text = manifest.file("requirements.txt").unwrap();
-    let from = text.find("mlx-lm==0.32.2").unwrap();
+    let from = text.find("\nmlx-lm==0.32.2").unwrap() + 1;
     let after = from + text[from..].find("\nmlx-metal").unwrap() + 1;
     let text = format!("{}{OLD}{}", &text[..from], &text[after..]);
     let manifest = manifest.with_file("requirements.txt", text);
