@@ -2,6 +2,7 @@
 
 pub mod grid;
 pub mod search;
+pub mod sweep;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,6 +67,10 @@ pub struct Plan {
     pub max_prompt_tokens: Option<u64>,
     /// Whether the gateway answers probes itself.
     pub answer_probes: bool,
+    /// Longest wait of a request for its first token, on the wall clock.
+    pub first_token_limit: Duration,
+    /// Whether the server is brought back to a known state before each arm.
+    pub reset: bool,
     /// Destinations beyond this machine that every agent may reach.
     pub allow_egress: Vec<Pattern>,
 }
@@ -104,6 +109,8 @@ impl Plan {
             gate: None,
             max_prompt_tokens: None,
             answer_probes: false,
+            first_token_limit: Duration::MAX,
+            reset: false,
             allow_egress: Vec::new(),
         }
     }

@@ -21,6 +21,8 @@ pub enum Ending {
     TimeLimit(String),
     /// The run was stopped.
     Interrupted,
+    /// The server was lost or stopped answering, in words.
+    ServerLost(String),
     /// The rig failed, in words.
     RigFailed(String),
 }
@@ -68,6 +70,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Outcome {
         Ending::Interrupted => {
             return outcome(Status::Interrupted, "the run was stopped".to_owned());
         }
+        Ending::ServerLost(words) => return outcome(Status::ServerError, words.clone()),
         Ending::TimeLimit(words) => {
             let cause = cut_off_request(attempts).or_else(|| last_failure(attempts));
             let cause = cause.map_or_else(String::new, |c| format!("; {c}"));

@@ -67,6 +67,8 @@ pub enum Command {
     Fit(Box<super::fit::FitArgs>),
     /// Measure how long first tokens take with so many requests at once
     Ttft(Box<super::ttft::TtftArgs>),
+    /// Measure pair, fit or ttft under several settings of a server, and compare them
+    Sweep(Box<super::sweep::SweepArgs>),
     /// Serve the simulated LLM server alone
     Sim(SimArgs),
     /// Stand between everyday agents and a server: count, time and show every request
@@ -158,6 +160,10 @@ pub struct PairArgs {
     /// Limit for each session, e.g. 20m [default: the task's own]
     #[arg(long, value_name = "DURATION", value_parser = crate::config::parse_duration)]
     pub time_limit: Option<std::time::Duration>,
+    /// Longest wait of a request for its first token; beyond it the server accepts requests and
+    /// does not generate, and the request's session is ended
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = crate::config::parse_duration)]
+    pub first_token_limit: std::time::Duration,
     /// Slowdown up to which the time verdict is a pass
     #[arg(
         long,
@@ -217,6 +223,9 @@ pub struct ServerArgs {
     /// one (may be given more than once)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
+    /// The file that a server which runs already writes its log to; it is followed from its end
+    #[arg(long, value_name = "FILE")]
+    pub server_log: Option<PathBuf>,
 }
 
 /// What is done about the server's prompt cache.
@@ -412,6 +421,8 @@ pub enum SchemaOf {
     Run,
     /// A line of events.jsonl
     Event,
+    /// run.json of a sweep
+    Sweep,
     /// A line of requests.jsonl
     Request,
     /// A line of the log of `flashrig gateway`

@@ -7,13 +7,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 
 use super::args::ServerArgs;
-use super::exit::{Failure, OrFail};
+use super::exit::{Failure, OrFail, usage};
 use super::pair::surroundings::host;
 use crate::clock::Origin;
-use crate::load::{Aim, Client, LoadLimits, choose_dialect};
+use crate::load::{Aim, Client, LoadLimits, WarmUp, calibrate, choose_dialect};
 use crate::records::{Calibration, LoadRun, LoadSpec, LoadWhat, RUN_SCHEMA, Rig, RunState, Server};
-use crate::run::Live;
-use crate::server::{Change, Connected, Target, Wanted, connect};
+use crate::run::{Live, unless_stalled, warm_up_sessions};
+use crate::server::{Change, Connected, Journal, Target, Wanted, connect};
 
 /// Seeds stay below what every JSON reader can hold.
 const MAX_SEED: u64 = 1 << 53;
@@ -56,9 +56,26 @@ pub async fn reach(
         context: args.context,
         key_env: args.key_env.clone(),
     };
-    match connect(target, &wanted, Vec::new(), None).await {
-        Err(error) if error.is_mistyped() => Err(error).or_usage(),
-        other => other.or_rig(),
+    let server = match connect(target, &wanted, Vec::new(), None).await {
+        Err(error) if error.is_mistyped() => Err(error).or_usage()?,
+        other => other.or_rig()?,
+    };
+    follow_log(args.server_log.as_deref(), target, &server.journal)?;
+    Ok(server)
+}
+
+/// Follows the log of a server that somebody else started.
+///
+/// # Errors
+/// It cannot be followed, or flashrig itself starts the server and has its log anyway.
+pub fn follow_log(file: Option<&Path>, target: &Target, journal: &Journal) -> Result<(), Failure> {
+    match (file, target) {
+        (None, _) => Ok(()),
+        (Some(file), Target::Attached { .. }) => journal.follow(file).or_usage(),
+        (Some(_), _) => Err(usage(
+            "--server-log is for a server that runs already; flashrig has the log of one that it \
+             starts itself",
+        )),
     }
 }
 
@@ -76,7 +93,8 @@ pub async fn aim(
         "finding out how {} counts tokens",
         server.record.name
     )));
-    let dialect = choose_dialect(&server.upstream, &server.record.model, limit)
+    let choosing = choose_dialect(&server.upstream, &server.record.model, limit);
+    let dialect = unless_stalled(server, None, limit, choosing)
         .await
         .or_rig()?;
     let aim = Aim {
@@ -90,6 +108,40 @@ pub async fn aim(
         speed: speed(server),
     };
     Ok(Client::new(aim, origin))
+}
+
+/// Finds out how the server counts tokens.
+///
+/// # Errors
+/// It does not stream, tells no usage, refuses, fails or stalls.
+pub async fn calibrated(
+    server: &Connected,
+    client: &Client,
+    seed: u64,
+) -> Result<Calibration, Failure> {
+    let limit = client.aim().limits_on_the_wall().first_token;
+    let counting = calibrate(client, seed);
+    unless_stalled(server, Some(client), limit, counting)
+        .await
+        .or_rig()
+}
+
+/// Sends an unscored prompt of the shape of those that are measured.
+///
+/// # Errors
+/// The server refuses, fails or stalls.
+pub async fn warmed_up(
+    server: &Connected,
+    client: &Client,
+    calibration: &Calibration,
+    shape: WarmUp,
+    live: &Told,
+) -> Result<(), Failure> {
+    let words = format!("warming up {}", server.record.name);
+    let _ = live.send(Live::Note(words));
+    warm_up_sessions(server, client, calibration, shape)
+        .await
+        .or_rig()
 }
 
 /// Seconds of the server's own time in a wall second.

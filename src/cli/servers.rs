@@ -1,5 +1,6 @@
 //! `flashrig servers list|install|probe`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -46,6 +47,9 @@ pub struct ProbeArgs {
     /// Longest wait for a token; beyond it the server accepts but does not generate
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     pub first_token_limit: Duration,
+    /// The file that a server which runs already writes its log to; it is followed from its end
+    #[arg(long, value_name = "FILE")]
+    pub server_log: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
@@ -117,6 +121,7 @@ async fn look(args: &ProbeArgs, console: Console) -> Result<Exit, Failure> {
         Err(error @ ConnectError::Upstream(_)) => Err(error).or_usage()?,
         other => other.or_rig()?,
     };
+    loading::follow_log(args.server_log.as_deref(), &target, &server.journal)?;
     let (stopper, mut stop) = Stop::new();
     let watching = tokio::spawn(signals::watch(|_: &str| (), stopper));
     let seed = loading::new_seed();

@@ -16,14 +16,13 @@ use super::signals;
 use crate::clock::{Origin, Seconds};
 use crate::config::{Numbers, count_in_words, parse_count, parse_duration, parse_numbers};
 use crate::judge::ttft::{Answer, answer};
-use crate::load::calibrate;
 use crate::records::{
     LoadRun, LoadSpec, LoadWhat, Measured, RecallRule, RunState, Server, Thresholds,
 };
 use crate::report;
-use crate::run::ttft::{TtftContext, execute};
+use crate::run::ttft::{TtftContext, execute, shape};
 use crate::run::{Bus, Live, Stop};
-use crate::server::Target;
+use crate::server::{Target, Watcher};
 use crate::store::Store;
 
 /// `flashrig ttft`.
@@ -107,6 +106,14 @@ pub async fn ttft(args: TtftArgs, console: Console) -> Result<Exit, Failure> {
     })
 }
 
+/// Whether what was typed makes sense, before anything is started.
+///
+/// # Errors
+/// The first option that makes none.
+pub fn check(args: &TtftArgs) -> Result<(), Failure> {
+    spec(args).map(drop)
+}
+
 /// A line for each number of requests that was measured.
 async fn show(console: Console, mut told: mpsc::UnboundedReceiver<Live<LoadWhat>>) {
     while let Some(live) = told.recv().await {
@@ -178,6 +185,7 @@ fn spec(args: &TtftArgs) -> Result<LoadSpec, Failure> {
         expect: None,
         first_token_limit_s: args.first_token_limit.into(),
         long_tokens: args.long,
+        reset: false,
         shared_prefix: args.shared_prefix,
     })
 }
@@ -197,13 +205,15 @@ async fn prepare(
     within(&spec, &server.record)?;
     let origin = Origin::now();
     let client = loading::aim(&server, args.first_token_limit, origin.clone(), &live).await?;
-    let calibration = calibrate(&client, spec.seed).await.or_rig()?;
-    client.take_rows();
+    let calibration = loading::calibrated(&server, &client, spec.seed).await?;
     has_room(&spec, calibration.envelope_tokens)?;
+    let warm = shape(&spec, 0);
+    loading::warmed_up(&server, &client, &calibration, warm, &live).await?;
 
     let id = format!("{}-ttft", origin.wall.strftime("%Y%m%dT%H%M%SZ"));
     let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;
     let folder = store.folder().to_owned();
+    let watcher = Watcher::start(&server, &origin, &folder).or_rig()?;
     let record = loading::begun(
         "ttft",
         store.id(),
@@ -215,6 +225,7 @@ async fn prepare(
     let context = TtftContext {
         embedded: matches!(target, Target::Simulated { .. }),
         server,
+        watcher,
         client,
         calibration,
         spec,

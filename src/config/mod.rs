@@ -10,7 +10,7 @@ mod profiles;
 mod toml_file;
 mod units;
 
-pub use duration::{DurationError, parse_duration};
+pub use duration::{DurationError, duration_in_words, parse_duration};
 pub use errors::in_words;
 pub use lists::{Numbers, Sizes, parse_numbers, parse_sizes};
 pub use names::nearest;

@@ -29,6 +29,8 @@ pub enum GatewayEvent {
         dialect: Dialect,
         /// Role by structure; may be settled otherwise at the session's end.
         role: Role,
+        /// Whether it asks for its answer as a stream.
+        stream: bool,
         /// The body as the client sent it, before any nonce.
         body: Bytes,
         /// When.

@@ -244,6 +244,7 @@ impl Recording {
             path: self.attempt.path.clone(),
             dialect: self.attempt.dialect,
             role: self.attempt.role,
+            stream: self.attempt.stream,
             body: body.clone(),
             at,
         });

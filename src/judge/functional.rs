@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::server_event::{event_words, is_explained, names};
-use crate::records::{CheckOutcome, Functional, Run, RunState, Session, Status};
+use crate::records::{Arm, CheckOutcome, Functional, LifeKind, Run, RunState, Session, Status};
 
 /// Why a session does not count as done; empty when it does. `diff_exceeded` are the task's size
 /// limits that the patch broke, in words.
@@ -72,7 +72,9 @@ pub fn judge(run: &Run, state: RunState) -> (Functional, Vec<String>) {
     let mut events: Vec<String> = Vec::new();
     for (round, arm) in arms {
         let place = format!("{}, round {round}", arm.kind.words());
-        events.extend(arm.server_events.iter().map(|event| {
+        let of_server = arm.server_events.iter();
+        let of_server = of_server.filter(|_| arm.server_lost.is_none());
+        events.extend(of_server.map(|event| {
             let (who, what) = (names(event), event_words(event));
             format!("{who} ({place}): one failure of the server: {what}")
         }));
@@ -85,7 +87,7 @@ pub fn judge(run: &Run, state: RunState) -> (Functional, Vec<String>) {
             if session.failures.is_empty() {
                 continue;
             }
-            if is_untold(session) {
+            if is_untold(arm, session) {
                 untold = true;
             } else {
                 failed_by_itself = true;
@@ -107,6 +109,14 @@ pub fn judge(run: &Run, state: RunState) -> (Functional, Vec<String>) {
             }
         }
     }
+    for death in run.server.life.iter().filter(|l| l.what == LifeKind::Died) {
+        untold = true;
+        let said = |words: &String| words.contains(&death.words);
+        let mut rounds = run.rounds.iter();
+        if !rounds.any(|round| round.invalid_reasons.iter().any(said)) {
+            events.push(death.words.clone());
+        }
+    }
     let functional = if failed_by_itself {
         Functional::Fail
     } else if untold || seen.is_empty() {
@@ -121,9 +131,11 @@ pub fn judge(run: &Run, state: RunState) -> (Functional, Vec<String>) {
 }
 
 /// Whether it cannot be told if the session's work was done: the rig failed, a check could not be
-/// started, or an agent that came to its own end was not verified.
-fn is_untold(session: &Session) -> bool {
-    session.status == Status::RigError
+/// started, an agent that came to its own end was not verified, or the server was lost under it.
+fn is_untold(arm: &Arm, session: &Session) -> bool {
+    let is_cut = arm.server_lost.is_some() && session.status == Status::ServerError;
+    is_cut
+        || session.status == Status::RigError
         || session
             .checks
             .iter()
@@ -185,6 +197,30 @@ mod tests {
         s.checks = vec![check(CheckOutcome::Passed)];
         (s.refusals, s.lost_streams) = (2, 1);
         assert_eq!(session_failures(&s, &[]).len(), 2);
+    }
+
+    #[test]
+    fn what_the_loss_of_the_server_cut_short_is_neither_done_nor_a_fault_of_the_agents() {
+        use crate::judge::time::tests::{arm, run};
+        use crate::records::{ArmKind, Round};
+        let mut cut = session("a", 0.0, 1.0);
+        cut.status = Status::ServerError;
+        cut.failures = vec!["the server died".into()];
+        let mut lost = arm(ArmKind::Together, vec![cut]);
+        lost.server_lost = Some("the server died".into());
+        let mut record = run(&["a"]);
+        record.rounds = vec![Round {
+            index: 1,
+            valid: false,
+            invalid_reasons: vec!["together: the server died".into()],
+            arms: vec![lost],
+        }];
+        let (functional, reasons) = judge(&record, RunState::Finished);
+        assert_eq!(functional, Functional::Unknown);
+        assert!(
+            reasons.is_empty(),
+            "the round's reason says it: {reasons:?}"
+        );
     }
 
     fn check(outcome: CheckOutcome) -> crate::records::CheckResult {

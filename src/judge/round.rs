@@ -82,19 +82,28 @@ fn max_overlap(spans: &[(f64, f64)]) -> u32 {
 /// `planned` is the number of sessions of each arm, and `kinds` are the arms that were planned.
 pub fn round_validity(arms: &[Arm], planned: usize, kinds: &[ArmKind]) -> (bool, Vec<String>) {
     let mut reasons = Vec::new();
+    // After the loss of the server no other arm of the round is run.
+    let is_lost = arms.iter().any(|arm| arm.server_lost.is_some());
     for kind in kinds.iter().copied() {
         let Some(arm) = arms.iter().find(|a| a.kind == kind) else {
+            if is_lost {
+                continue;
+            }
             reasons.push(format!("the arm {} did not run", kind.words()));
             continue;
         };
-        if arm.sessions.len() < planned {
+        if let Some(words) = &arm.server_lost {
+            // What follows from it is not said for each session.
+            reasons.push(format!("{}: {words}", kind.words()));
+        } else if arm.sessions.len() < planned {
             reasons.push(format!(
                 "{} of {planned} sessions ran {}",
                 arm.sessions.len(),
                 kind.words()
             ));
         }
-        for event in &arm.server_events {
+        let events = arm.server_events.iter();
+        for event in events.filter(|_| arm.server_lost.is_none()) {
             reasons.push(format!(
                 "{} the server failed as a whole: {}, of {}",
                 kind.words(),
@@ -265,6 +274,21 @@ mod tests {
                 "together the server failed as a whole: all 3 requests in flight failed at once (500: \
               context does not fit), of a, b and c"
             ]
+        );
+    }
+
+    #[test]
+    fn the_loss_of_the_server_is_the_one_reason_though_no_session_ended_and_an_arm_did_not_run() {
+        let mut cut = session("a", 0.0, 5.0);
+        cut.status = Status::ServerError;
+        cut.failures = vec!["the server died".into(), "not verified".into()];
+        let mut b = arm(ArmKind::BackToBack, vec![cut]);
+        b.server_lost = Some("the server x died: killed by signal 9".into());
+        let (valid, reasons) = round_validity(&[b], 2, &BOTH);
+        assert!(!valid);
+        assert_eq!(
+            reasons,
+            ["back to back: the server x died: killed by signal 9"]
         );
     }
 

@@ -120,7 +120,7 @@ pub fn names(event: &ServerEvent) -> String {
     }
 }
 
-/// Whether nothing but events of the server is wrong with a session: either it ended with one, or
+/// Whether nothing but events of the server, or its loss, is wrong with a session: either it ended with one, or
 /// it got over them and did its work.
 pub fn is_explained(arm: &Arm, session: &Session) -> bool {
     let hit: u64 = arm
@@ -129,6 +129,9 @@ pub fn is_explained(arm: &Arm, session: &Session) -> bool {
         .filter(|e| e.sessions.contains(&session.id))
         .map(|e| u64::from(e.requests))
         .sum();
+    if arm.server_lost.is_some() && session.status == Status::ServerError {
+        return true;
+    }
     // A failure of its own beside them is one of its own.
     if hit == 0 || session.refusals + session.lost_streams > hit {
         return false;

@@ -308,6 +308,8 @@ pub(crate) mod tests {
                 max_prompt_tokens: None,
                 answer_probes: false,
                 stable_prefix: None,
+                first_token_limit_s: None,
+                reset: false,
             },
             rounds: Vec::new(),
             verdict: None,

@@ -175,6 +175,11 @@ fn reasons(
             reasons.push(words);
         }
     };
+    for stop in rounds.iter().filter_map(|m| m.stopped.as_ref()) {
+        if stop.kind == StopKind::Failed {
+            say(stop.words.clone());
+        }
+    }
     for turn in rounds.iter().flat_map(|m| turns(m)) {
         let words = turn.error.as_ref().map_or("", |e| e.message.as_str());
         match turn.end {
@@ -265,7 +270,7 @@ fn sentence(run: &LoadRun, rows: &[TtftRow], stopped_because: Option<&str>) -> S
     };
     match stopped_because {
         None => format!("{measured}."),
-        Some(words) => format!("{measured}; then {words}."),
+        Some(words) => format!("{measured}. Then {words}."),
     }
 }
 

@@ -19,6 +19,7 @@
 //! | `sizing` | how many lines make a prompt of so many tokens |
 //! | `session` | a cold turn, then warm ones |
 //! | `trial` | one small request that tries what a server takes |
+//! | `warm` | an unscored session that meets what first requests pay |
 //! | `side` | one short request beside the sessions |
 //! | `meter` | what the client itself did meanwhile |
 
@@ -36,6 +37,7 @@ mod session;
 mod side;
 mod sizing;
 mod trial;
+mod warm;
 mod wire;
 
 pub use aim::{Aim, LoadDialect, LoadLimits};
@@ -46,3 +48,4 @@ pub use meter::Meter;
 pub use session::{Prepared, SessionPlan, salt};
 pub use side::{PreparedSide, SidePlan, side};
 pub use trial::{READY, Trial, trial};
+pub use warm::{WarmUp, warm_up};

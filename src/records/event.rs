@@ -93,3 +93,11 @@ pub enum What {
         verdict: Option<Box<Verdict>>,
     },
 }
+
+impl From<ServerLife> for What {
+    fn from(life: ServerLife) -> Self {
+        Self::ServerLife {
+            life: Box::new(life),
+        }
+    }
+}

@@ -78,3 +78,11 @@ pub enum LoadWhat {
         verdict: Option<Box<LoadVerdict>>,
     },
 }
+
+impl From<ServerLife> for LoadWhat {
+    fn from(life: ServerLife) -> Self {
+        Self::ServerLife {
+            life: Box::new(life),
+        }
+    }
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{GateOrder, RefusalKind, Server, Session, Verdict, Watched};
+use super::{GateOrder, IdleBy, RefusalKind, Server, Session, Verdict, Watched};
 use crate::clock::Seconds;
 
 /// The version of the format of `run.json`.
@@ -105,6 +105,12 @@ pub struct Spec {
     /// empty list.
     #[serde(default)]
     pub stable_prefix: Option<BTreeMap<String, Vec<String>>>,
+    /// Longest wait of a request for its first token; beyond it its session is ended.
+    #[serde(default)]
+    pub first_token_limit_s: Option<Seconds>,
+    /// Whether the server was brought back to a known state before each arm.
+    #[serde(default)]
+    pub reset: bool,
 }
 
 /// A gate.
@@ -238,6 +244,9 @@ pub struct Arm {
     pub kind: ArmKind,
     /// How long the rig waited for the server to be idle before the arm.
     pub idle_wait_s: Option<Seconds>,
+    /// How it was known that the server was idle; of several waits the least certain way.
+    #[serde(default)]
+    pub idle_by: Option<IdleBy>,
     /// First start to last finish. For `back_to_back` this includes the rig's own work between
     /// sessions; comparisons use the sum of walls instead.
     pub makespan_s: Option<Seconds>,
@@ -256,6 +265,13 @@ pub struct Arm {
     /// Failures of the server that hit several sessions at once, in order.
     #[serde(default)]
     pub server_events: Vec<ServerEvent>,
+    /// Why the server was lost in the arm, which ended all of its sessions; `null` when it was not.
+    #[serde(default)]
+    pub server_lost: Option<String>,
+    /// How long it took to bring the server back to a known state before the arm; `null` when that
+    /// was not asked for.
+    #[serde(default)]
+    pub reset_s: Option<Seconds>,
     /// What was seen of the server during the arm; `null` when nothing was.
     #[serde(default)]
     pub watched: Option<Box<Watched>>,
@@ -269,6 +285,7 @@ impl Arm {
         Self {
             kind,
             idle_wait_s: None,
+            idle_by: None,
             makespan_s: None,
             sum_of_walls_s: None,
             max_overlap: None,
@@ -277,6 +294,8 @@ impl Arm {
             cpu_share: None,
             rig_lag_ms: None,
             server_events: Vec::new(),
+            server_lost: None,
+            reset_s: None,
             watched: None,
             sessions: Vec::new(),
         }

@@ -11,36 +11,70 @@ use super::drive::{Gone, Started, drive, start};
 use super::prepare::{Ready, prepare, remove_all};
 use super::record::record;
 use super::rounds::Context;
+use super::sentry::Sentry;
+use super::server_life::{Lost, found_lost, tell_lost};
 use super::verifying::{Verify, complete};
+use crate::agent::Ending;
 use crate::clock::Seconds;
 use crate::config::in_words;
 use crate::gateway::Gate;
 use crate::judge::{arm_figures, server_events};
 use crate::plan::SessionPlan;
 use crate::records::{Arm, ArmKind, RigLag, Session, Status, What};
-use crate::server::wait_idle;
+use crate::server::{Idle, IdleError, Span, wait_idle};
 
 /// For requests that clients left behind.
 const IDLE_LIMIT: Duration = Duration::from_secs(600);
+
+/// A session that ended so long before the loss was known, at most, may have ended for it.
+const NEAR: Duration = Duration::from_secs(5);
 
 /// A session that is gone, and its record before verification.
 type Ended = (Gone, Session);
 
 /// Runs one arm of a round; round 0 is the unscored warm-up.
-pub async fn run(context: &Context, round: u32, kind: ArmKind) -> anyhow::Result<Arm> {
+pub async fn run(
+    context: &Context,
+    round: u32,
+    kind: ArmKind,
+) -> anyhow::Result<(Arm, Option<Lost>)> {
     context.bus.fact(What::ArmStarted { round, arm: kind })?;
     let source_before = context.source_fingerprints()?;
     context.lag.take();
-    let (gone, idle_wait): (Vec<Ended>, _) = match kind {
-        ArmKind::Together | ArmKind::Gated => together(context, round, kind).await?,
-        ArmKind::BackToBack => back_to_back(context, round).await?,
+    let mut watch = context.watcher.span();
+    let sentry = Sentry::new(context.plan.first_token_limit);
+    let sessions = async {
+        match kind {
+            ArmKind::Together | ArmKind::Gated => {
+                together(context, round, kind, &sentry, &mut watch).await
+            }
+            ArmKind::BackToBack => back_to_back(context, round, &sentry, &mut watch).await,
+        }
     };
+    let (ran, lost) = sentry.beside(&context.server, sessions).await;
+    let Ran {
+        mut gone,
+        idle,
+        no_server,
+    } = ran?;
+    let lost = match lost.or(no_server) {
+        None if has_trouble(context, &gone) => found_lost(&context.server).await,
+        known => known,
+    };
+    if let Some(lost) = &lost {
+        tell_lost(&context.bus, lost)?;
+        gone.iter_mut().for_each(|one| blame(one, lost));
+    }
     let lag = context.lag.take().map(|lag| RigLag {
         p50: lag.p50_ms,
         p99: lag.p99_ms,
         max: lag.max_ms,
     });
     let requests = gone.iter().map(|(one, _)| one);
+    let sent = requests
+        .clone()
+        .flat_map(|one| one.attempts.iter().map(|a| (one.plan.id.as_str(), a)));
+    let watched = watch.close(sent).await;
     let events = server_events(requests.map(|one| (one.plan.id.as_str(), &*one.attempts)));
     let mut verified = Vec::with_capacity(gone.len());
     for (one, mut session) in gone {
@@ -61,8 +95,11 @@ pub async fn run(context: &Context, round: u32, kind: ArmKind) -> anyhow::Result
         verified.push(session);
     }
     let mut arm = Arm {
-        idle_wait_s: Some(Seconds::from(idle_wait)),
+        idle_wait_s: idle.map(|idle| Seconds::from(idle.waited)),
+        idle_by: idle.map(|idle| idle.by),
+        watched,
         rig_lag_ms: lag,
+        server_lost: lost.as_ref().map(Lost::words),
         server_events: events,
         sessions: verified,
         ..Arm::unmeasured(kind)
@@ -73,7 +110,38 @@ pub async fn run(context: &Context, round: u32, kind: ArmKind) -> anyhow::Result
         arm: Box::new(arm.clone()),
     })?;
     clear(context);
-    Ok(arm)
+    Ok((arm, lost))
+}
+
+/// What came of an arm's sessions.
+struct Ran {
+    gone: Vec<Ended>,
+    idle: Option<Idle>,
+    /// The server was gone before they began.
+    no_server: Option<Lost>,
+}
+
+impl Ran {
+    fn no_server(lost: Lost) -> Self {
+        Self {
+            gone: Vec::new(),
+            idle: None,
+            no_server: Some(lost),
+        }
+    }
+}
+
+/// Whether a session ended as it does when the server is lost, too.
+fn has_trouble(context: &Context, gone: &[Ended]) -> bool {
+    !context.stop.is_set() && gone.iter().any(|(_, s)| s.status == Status::ServerError)
+}
+
+/// A session that ended by itself in the moment in which the server was lost ended for that.
+fn blame((one, session): &mut Ended, lost: &Lost) {
+    let is_near = |end| lost.at().since(end) < NEAR;
+    if one.ended.is_some_and(is_near) && session.status == Status::ServerError {
+        session.detail = lost.words();
+    }
 }
 
 /// Removes workspaces, homes and verified trees once everything is recorded, so that neither a
@@ -96,11 +164,22 @@ fn clear(context: &Context) {
 /// Completes a record. A run that is being stopped does not sit through builds, and one session
 /// that cannot be verified does not take the others with it: either is said in its record.
 async fn verified_or_why_not(context: &Context, gone: &Gone, session: Session) -> Session {
+    if matches!(gone.ending, Ending::ServerLost(_)) {
+        // Cut off in its work: what the checks would say is known.
+        return or_why_not(
+            complete(context, gone, session.clone(), Verify::No).await,
+            session,
+        );
+    }
     let whole = complete(context, gone, session.clone(), Verify::Yes);
     let done = match context.stop.unless(whole).await {
         Some(done) => done,
         None => complete(context, gone, session.clone(), Verify::No).await,
     };
+    or_why_not(done, session)
+}
+
+fn or_why_not(done: anyhow::Result<Session>, session: Session) -> Session {
     done.unwrap_or_else(|error| {
         let words = format!("flashrig could not verify it: {}", in_words(&error));
         Session {
@@ -117,13 +196,19 @@ async fn together(
     context: &Context,
     round: u32,
     kind: ArmKind,
-) -> anyhow::Result<(Vec<Ended>, Duration)> {
+    sentry: &Sentry,
+    watch: &mut Span<'_>,
+) -> anyhow::Result<Ran> {
     let gate = gate(context, kind);
     let mut ready: Vec<Ready> = Vec::with_capacity(context.plan.sessions.len());
     for plan in &context.plan.sessions {
-        ready.push(prepare(context, plan, round, kind, gate.clone()).await?);
+        ready.push(prepare(context, plan, round, kind, gate.clone(), sentry).await?);
     }
-    let idle_wait = idle(context).await?;
+    let idle = match idle(context).await? {
+        Ok(idle) => idle,
+        Err(lost) => return Ok(Ran::no_server(lost)),
+    };
+    watch.open().await;
     for one in &ready {
         tell_start(context, round, kind, &one.plan)?;
     }
@@ -142,7 +227,11 @@ async fn together(
         gone.push(ended(context, round, kind, one)?);
     }
     gone.sort_by_key(|(one, _)| one.plan.index);
-    Ok((gone, idle_wait))
+    Ok(Ran {
+        gone,
+        idle,
+        no_server: None,
+    })
 }
 
 /// The gate of an arm; a limit of 0 is never planned.
@@ -152,30 +241,55 @@ fn gate(context: &Context, kind: ArmKind) -> Option<Arc<Gate>> {
 }
 
 /// Each session is prepared, let go, and gone before the next one is.
-async fn back_to_back(context: &Context, round: u32) -> anyhow::Result<(Vec<Ended>, Duration)> {
-    let mut gone = Vec::new();
-    let mut idle_wait = Duration::ZERO;
+async fn back_to_back(
+    context: &Context,
+    round: u32,
+    sentry: &Sentry,
+    watch: &mut Span<'_>,
+) -> anyhow::Result<Ran> {
+    let mut ran = Ran {
+        gone: Vec::new(),
+        idle: None,
+        no_server: None,
+    };
     for plan in &context.plan.sessions {
-        if context.stop.is_set() {
+        if context.stop.is_set() || sentry.is_over() {
             break;
         }
-        let ready = prepare(context, plan, round, ArmKind::BackToBack, None).await?;
-        idle_wait += idle(context).await?;
+        let ready = prepare(context, plan, round, ArmKind::BackToBack, None, sentry).await?;
+        match idle(context).await? {
+            Ok(idle) => ran.idle = Idle::and(ran.idle, idle),
+            Err(lost) => {
+                ran.no_server = Some(lost);
+                break;
+            }
+        }
+        watch.open().await;
         tell_start(context, round, ArmKind::BackToBack, plan)?;
         let started: Started = start(ready).await;
         let one = drive(started, context.bus.live(), context.stop.clone()).await;
-        gone.push(ended(context, round, ArmKind::BackToBack, one)?);
+        ran.gone
+            .push(ended(context, round, ArmKind::BackToBack, one)?);
     }
-    Ok((gone, idle_wait))
+    Ok(ran)
 }
 
 /// Waits until the server is idle, or the run is to stop; the sessions then end at once.
-async fn idle(context: &Context) -> anyhow::Result<Duration> {
+/// A server that is lost never is.
+async fn idle(context: &Context) -> anyhow::Result<Result<Option<Idle>, Lost>> {
     let waited = context
         .stop
         .unless(wait_idle(&context.server, IDLE_LIMIT))
         .await;
-    Ok(waited.transpose()?.unwrap_or_default())
+    match waited {
+        None => Ok(Ok(None)),
+        Some(Ok(idle)) => Ok(Ok(Some(idle))),
+        Some(Err(error @ IdleError::Gone(_))) => {
+            let lost = found_lost(&context.server).await;
+            lost.map_or(Err(error.into()), |lost| Ok(Err(lost)))
+        }
+        Some(Err(busy)) => Err(busy.into()),
+    }
 }
 
 fn tell_start(

@@ -9,9 +9,11 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::bodies::{Found, SessionBodies};
 use super::bus::{Live, Step};
 use super::prepare::{Places, Ready};
+use super::sentry::Cut;
 use super::stop::Stop;
 use crate::agent::{Ending, Meaning, Reader, Summary};
 use crate::clock::Stamp;
+use crate::config::duration_in_words;
 use crate::egress::EgressGuard;
 use crate::gateway::GatewaySession;
 use crate::plan::SessionPlan;
@@ -25,6 +27,8 @@ const LOOK: Duration = Duration::from_millis(100);
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 /// From TERM to KILL when the user wants to stop: everything is over within five seconds.
 const INTERRUPT_GRACE: Duration = Duration::from_secs(1);
+/// The same when the server is lost: there is nothing left to be done.
+const CUT_GRACE: Duration = Duration::from_secs(1);
 /// Lines of standard error that are kept for error messages.
 const STDERR_LINES: usize = 8;
 
@@ -56,6 +60,7 @@ pub struct Started {
     egress: EgressGuard,
     bodies: SessionBodies,
     running: Result<Running, SpawnError>,
+    cut: Cut,
 }
 
 /// Lets a prepared session go.
@@ -67,6 +72,7 @@ pub async fn start(ready: Ready) -> Started {
         egress,
         bodies,
         prepared,
+        cut,
     } = ready;
     Started {
         plan,
@@ -75,6 +81,7 @@ pub async fn start(ready: Ready) -> Started {
         egress,
         bodies,
         running: prepared.go().await,
+        cut,
     }
 }
 
@@ -87,13 +94,16 @@ pub async fn drive(started: Started, live: mpsc::UnboundedSender<Live>, mut stop
         egress,
         bodies,
         running,
+        mut cut,
     } = started;
     let running = match running {
         Ok(running) => running,
         Err(error) => return never_started(plan, places, gateway, bodies, &error).await,
     };
     let mut session = Following::new(&plan, &running, live);
-    let (ending, wall_end) = session.follow(&running, &gateway, &mut stop).await;
+    let (ending, wall_end) = session
+        .follow(&running, &gateway, &mut stop, &mut cut)
+        .await;
 
     let (stdout, stderr, begun) = (
         running.stdout.clone(),
@@ -229,6 +239,7 @@ impl<'a> Following<'a> {
         running: &Running,
         gateway: &GatewaySession,
         stop: &mut Stop,
+        cut: &mut Cut,
     ) -> (Ending, Option<Stamp>) {
         let mut look = interval(LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -238,6 +249,10 @@ impl<'a> Following<'a> {
                 () = stop.wait() => {
                     running.stop_within(StopReason::Interrupted, INTERRUPT_GRACE);
                     return (Ending::Interrupted, None);
+                }
+                words = cut.wait() => {
+                    running.stop_within(StopReason::Interrupted, CUT_GRACE);
+                    return (Ending::ServerLost(words), None);
                 }
                 exit = running.wait_leader() => {
                     let ending = exit.map_or_else(
@@ -319,13 +334,16 @@ impl<'a> Following<'a> {
         if now.since(self.started) > self.plan.time_limit {
             let words = format!(
                 "not done within {}; raise it with --time-limit, if the server is just slow",
-                words(self.plan.time_limit)
+                duration_in_words(self.plan.time_limit)
             );
             return Some((StopReason::TimeLimit, Ending::TimeLimit(words), None));
         }
         let limit = profile.first_request_limit;
         if activity.first_generation.is_none() && now.since(self.started) > limit {
-            let words = format!("hung before its first request for {}", words(limit));
+            let words = format!(
+                "hung before its first request for {}",
+                duration_in_words(limit)
+            );
             return Some((
                 StopReason::FirstDeadline,
                 Ending::NoRequestInTime(words),
@@ -336,21 +354,11 @@ impl<'a> Following<'a> {
         if activity.in_flight == 0 && now.since(last) > profile.idle_limit {
             let words = format!(
                 "idle for {} after {} requests, with none open",
-                words(profile.idle_limit),
+                duration_in_words(profile.idle_limit),
                 activity.attempts
             );
             return Some((StopReason::Idle, Ending::Idle(words), None));
         }
         None
-    }
-}
-
-/// A limit as people write it.
-fn words(limit: Duration) -> String {
-    let seconds = limit.as_secs_f64();
-    if seconds < 120.0 {
-        format!("{seconds} s")
-    } else {
-        format!("{} min", seconds / 60.0)
     }
 }

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use super::bodies::SessionBodies;
 use super::bus::{Live, Step};
 use super::rounds::Context;
+use super::sentry::{Cut, Informer, Sentry};
 use crate::agent::{HOME_FOLDERS, Values, launch};
 use crate::clock::Stamp;
 use crate::egress::{AllowList, EgressGuard, GuardConfig};
@@ -40,6 +41,7 @@ pub struct Ready {
     pub egress: EgressGuard,
     pub bodies: SessionBodies,
     pub prepared: Prepared,
+    pub cut: Cut,
 }
 
 /// Prepares one session of an arm.
@@ -49,6 +51,7 @@ pub async fn prepare(
     round: u32,
     kind: ArmKind,
     gate: Option<Arc<Gate>>,
+    sentry: &Sentry,
 ) -> anyhow::Result<Ready> {
     let places = places(context, plan, round, kind)?;
     let base = context.bases[plan.index].clone();
@@ -62,7 +65,9 @@ pub async fn prepare(
     let key = context.server.key.as_ref().map(Secret::expose);
     let secrets = key.into_iter().chain([token.as_str()]);
     let bodies = context.bodies.session(&places.record, secrets);
-    let gateway = open_gateway(context, plan, (round, kind), gate, &token, bodies.clone()).await?;
+    let (informer, cut) = sentry.seat();
+    let listeners = (bodies.clone(), informer);
+    let gateway = open_gateway(context, plan, (round, kind), gate, &token, listeners).await?;
     let egress = open_guard(context, plan).await?;
     let record = &context.server.record;
     let values = Values {
@@ -123,6 +128,7 @@ pub async fn prepare(
         egress,
         bodies,
         prepared,
+        cut,
     })
 }
 
@@ -181,7 +187,7 @@ async fn open_gateway(
     (round, kind): (u32, ArmKind),
     gate: Option<Arc<Gate>>,
     token: &str,
-    bodies: SessionBodies,
+    (bodies, informer): (SessionBodies, Informer),
 ) -> anyhow::Result<GatewaySession> {
     let config = ListenConfig {
         label: plan.id.clone(),
@@ -200,6 +206,7 @@ async fn open_gateway(
     };
     let (live, id) = (context.bus.live(), plan.id.clone());
     let observer = move |event: GatewayEvent| {
+        informer.note(&event);
         let step = match event {
             GatewayEvent::Held { number, role, at } => Step::Held { number, role, at },
             GatewayEvent::Started {

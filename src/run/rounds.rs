@@ -3,20 +3,23 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
+use std::collections::BTreeSet;
 
 use super::arm;
 use super::bodies::Bodies;
 use super::bus::Bus;
 use super::scratch::Scratch;
+use super::server_life::{Lost, bring_back, is_lost, tell_lost};
 use super::stop::Stop;
+use super::warm_up::warm_up;
 use crate::agent::Places;
 use crate::clock::Seconds;
 use crate::gateway::{EventLoop, LagMeter};
 use crate::judge::{round_validity, verdict};
 use crate::plan::{Plan, arm_order};
 use crate::process::Sandbox;
-use crate::records::{ArmKind, CachePolicy, Run, What};
-use crate::server::{Connected, still_there};
+use crate::records::{Arm, ArmKind, CachePolicy, Dialect, Run, What};
+use crate::server::{Connected, Watcher};
 use crate::store::StoreError;
 use crate::task::Source;
 use crate::workspace::{Base, Fingerprint};
@@ -28,6 +31,10 @@ pub struct Context {
     pub plan: Plan,
     /// The server.
     pub server: Connected,
+    /// The protocols that agents speak, in which the server is warmed up.
+    pub dialects: BTreeSet<Dialect>,
+    /// Watches it.
+    pub watcher: Watcher,
     /// The base of each session, in the order of the plan.
     pub bases: Vec<Base>,
     /// The folder for workspaces and homes.
@@ -107,33 +114,91 @@ pub async fn execute(context: &Context, record: Run) -> Result<Done, RunError> {
 }
 
 async fn rounds(context: &Context) -> anyhow::Result<()> {
-    if context.plan.cache == CachePolicy::Warm {
-        context.bus.note("warming up: every session once, unscored");
-        let warm = arm::run(context, 0, ArmKind::BackToBack).await?;
-        if let Some(s) = warm.sessions.iter().find(|s| !s.status.is_completed()) {
-            bail!("the warm-up of {} did not complete: {}", s.id, s.detail);
-        }
-    }
+    fill_cache(context).await?;
     for round in 1..=context.plan.rounds {
-        let mut arms = Vec::new();
         let kinds = arm_order(round, context.plan.gate.is_some());
-        for &kind in &kinds {
-            if context.stop.is_set() {
-                return Ok(());
-            }
-            arms.push(arm::run(context, round, kind).await?);
-            still_there(&context.server).await?;
-        }
-        if context.stop.is_set() {
+        let Some((arms, lost)) = arms(context, round, &kinds).await? else {
             return Ok(());
+        };
+        let (_, mut invalid_reasons) = round_validity(&arms, context.plan.sessions.len(), &kinds);
+        let is_cut = arms.len() < kinds.len() && arms.iter().all(|a| a.server_lost.is_none());
+        if let Some(lost) = lost.as_ref().filter(|_| is_cut) {
+            invalid_reasons.push(lost.words());
         }
-        let (valid, invalid_reasons) = round_validity(&arms, context.plan.sessions.len(), &kinds);
         context.bus.fact(What::RoundFinished {
             round,
-            valid,
+            valid: invalid_reasons.is_empty(),
             invalid_reasons,
         })?;
+        let Some(lost) = lost else { continue };
+        let is_last = round == context.plan.rounds;
+        if is_last && context.server.life.may_restart() {
+            continue;
+        }
+        if !bring_back(&context.server, &context.bus, &context.stop, &lost).await? {
+            return Ok(());
+        }
+        warm_up_again(context).await?;
+        fill_cache(context).await?;
     }
+    Ok(())
+}
+
+/// The arms of a round, up to the one in which the server was lost; `None` when the wish to stop
+/// came first.
+async fn arms(
+    context: &Context,
+    round: u32,
+    kinds: &[ArmKind],
+) -> anyhow::Result<Option<(Vec<Arm>, Option<Lost>)>> {
+    let mut arms = Vec::new();
+    for &kind in kinds {
+        if context.stop.is_set() {
+            return Ok(None);
+        }
+        let (arm, lost) = arm::run(context, round, kind).await?;
+        arms.push(arm);
+        if context.stop.is_set() {
+            continue;
+        }
+        if lost.is_some() {
+            return Ok(Some((arms, lost)));
+        }
+        let between = is_lost(&context.server).await;
+        if let Some(lost) = &between {
+            tell_lost(&context.bus, lost)?;
+            // The last arm of a round is whole; the next round needs the server.
+            if arms.len() < kinds.len() || round < context.plan.rounds {
+                return Ok(Some((arms, between)));
+            }
+        }
+    }
+    Ok((!context.stop.is_set()).then_some((arms, None)))
+}
+
+/// With the cache to be warm, every session runs once, unscored.
+async fn fill_cache(context: &Context) -> anyhow::Result<()> {
+    if context.plan.cache != CachePolicy::Warm || context.stop.is_set() {
+        return Ok(());
+    }
+    context.bus.note("warming up: every session once, unscored");
+    let (warm, _) = arm::run(context, 0, ArmKind::BackToBack).await?;
+    if let Some(words) = &warm.server_lost {
+        bail!("in the warm-up {words}; start it again and run this again");
+    }
+    if let Some(s) = warm.sessions.iter().find(|s| !s.status.is_completed()) {
+        bail!("the warm-up of {} did not complete: {}", s.id, s.detail);
+    }
+    Ok(())
+}
+
+/// One unscored request of each shape, after the server was started anew.
+async fn warm_up_again(context: &Context) -> anyhow::Result<()> {
+    let limit = context.plan.first_token_limit;
+    let warming = warm_up(&context.server, &context.dialects, limit, |words| {
+        context.bus.note(words);
+    });
+    context.stop.unless(warming).await.transpose()?;
     Ok(())
 }
 

@@ -43,6 +43,16 @@ pub struct Connected {
     _sim: Option<SimHandle>,
 }
 
+/// Lines of its log that are told of a server in trouble.
+const LAST_LINES: usize = 20;
+
+impl Connected {
+    /// The last lines of its log, oldest first; none where its log is not read.
+    pub fn last_lines(&self) -> Vec<String> {
+        self.journal.last_lines(LAST_LINES)
+    }
+}
+
 /// Why a server cannot be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
@@ -126,7 +136,7 @@ async fn attach(opened: Opened) -> Result<Connected, ConnectError> {
         key: opened.key,
         metrics: opened.interface.metrics,
         life: Life::not_ours(),
-        journal: Journal::new(opened.interface.log),
+        journal: opened.journal,
         _sim: opened.sim,
     })
 }

@@ -45,7 +45,7 @@ impl Interface {
         Self {
             metrics: MetricNames::known(),
             dialects: None,
-            log: Vec::new(),
+            log: LogPattern::known(),
         }
     }
 }
@@ -121,6 +121,13 @@ impl Library {
         let (file, text) = self.0.text(name).ok()?;
         config::read_toml::<RawProfile>(&file, &text).ok()?.metrics
     }
+
+    /// What a profile says of the log; nothing also when it cannot be read.
+    pub(super) fn log(&self, name: &str) -> Vec<LogPattern> {
+        let read = |(file, text): (String, String)| config::read_toml::<RawProfile>(&file, &text);
+        let raw = self.0.text(name).ok().and_then(|found| read(found).ok());
+        raw.map_or_else(Vec::new, |raw| raw.log)
+    }
 }
 
 fn validate(name: &str, file: &str, raw: RawProfile) -> Result<Profile, FileError> {
@@ -152,7 +159,11 @@ fn validate(name: &str, file: &str, raw: RawProfile) -> Result<Profile, FileErro
     let interface = Interface {
         metrics: raw.metrics.unwrap_or_else(MetricNames::known),
         dialects: raw.dialects,
-        log: raw.log,
+        log: if raw.log.is_empty() {
+            LogPattern::known()
+        } else {
+            raw.log
+        },
     };
     let kind = match raw.kind {
         RawKind::Simulated => {

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 
 use super::connect::{ConnectError, Wanted};
 use super::identity::Identity;
+use super::journal::Journal;
 use super::library::Interface;
 use super::target::Target;
+use crate::clock::Stamp;
 use crate::gateway::{KeyStyle, Secret, Upstream};
 use crate::records::ContextSource;
 use crate::sim::{Faults, Script, Sim, SimConfig, SimHandle};
@@ -27,6 +29,8 @@ pub struct Opened {
     pub model: Option<String>,
     /// What its profile says about how to look into it.
     pub interface: Interface,
+    /// What its log says.
+    pub journal: Journal,
     /// Time factor of a simulated server that was started here.
     pub speed: Option<f64>,
     /// The simulated server that was started here.
@@ -73,7 +77,10 @@ pub fn open(
             speed,
             interface,
         } => {
-            let sim = Sim::start(SimConfig {
+            let key = key(wanted.key_env.as_ref())?;
+            let journal = Journal::masking(interface.log.clone(), key.clone());
+            let log = journal.clone();
+            let config = SimConfig {
                 listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
                 profile: profile.clone(),
                 speed: *speed,
@@ -82,9 +89,9 @@ pub fn open(
                 log: sim_log,
                 server_log: None,
                 faults: Faults::default(),
-            })?;
+            };
+            let sim = Sim::start_telling(config, move |line| log.line(Stamp::now(), line))?;
             let url = sim.base_url();
-            let key = key(wanted.key_env.as_ref())?;
             Ok(Opened {
                 name: profile.name.clone(),
                 upstream: Upstream::new(&url, key.clone(), KeyStyle::ByDialect)?,
@@ -92,6 +99,7 @@ pub fn open(
                 key,
                 model: wanted.model.clone(),
                 interface: interface.clone(),
+                journal,
                 speed: Some(*speed),
                 sim: Some(sim),
                 wanted_context: wanted.context,
@@ -107,6 +115,7 @@ pub fn open(
             interface,
         } => {
             let key = key(wanted.key_env.as_ref().or(key_env.as_ref()))?;
+            let journal = Journal::masking(interface.log.clone(), key.clone());
             Ok(Opened {
                 name: name.clone(),
                 upstream: Upstream::new(url, key.clone(), KeyStyle::ByDialect)?,
@@ -114,6 +123,7 @@ pub fn open(
                 key,
                 model: wanted.model.clone().or_else(|| model.clone()),
                 interface: interface.clone(),
+                journal,
                 speed: None,
                 sim: None,
                 wanted_context: wanted.context,

@@ -1,5 +1,6 @@
 //! Signs of life of a server that has stopped answering.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use super::Connected;
@@ -37,5 +38,21 @@ pub async fn pulse(server: &Connected) -> Pulse {
         health: health.ok().map(|answer| answer.status),
         models: models.ok().map(|answer| answer.status),
         requests: metrics.and_then(|a| server.metrics.requests(&String::from_utf8_lossy(&a.body))),
+    }
+}
+
+/// Looks for signs of life shortly before anybody has waited in vain for `limit`: afterwards the
+/// requests are gone, and a server that was merely slow looks as idle as one that had lost them.
+pub async fn watch_pulse(
+    server: &Connected,
+    limit: Duration,
+    anybody_waits: impl Fn() -> bool,
+    seen: &mut Option<Pulse>,
+) -> Infallible {
+    loop {
+        tokio::time::sleep(limit.mul_f64(0.8)).await;
+        if anybody_waits() {
+            *seen = Some(pulse(server).await);
+        }
     }
 }

@@ -115,8 +115,8 @@ fn http(status: &str, content_type: &str, body: &str) -> String {
     )
 }
 
-/// Requests by which the rig finds out how the server counts.
-const CALIBRATION: u64 = 2;
+/// Requests by which the rig finds out how the server counts, and warms it up.
+const CALIBRATION: u64 = 3;
 
 /// Starts the command, waits until its events tell of `what`, lets `then` happen, and waits for its
 /// end: exit code, and the record.

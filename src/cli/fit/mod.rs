@@ -11,17 +11,17 @@ use tokio::sync::mpsc;
 
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
-use super::loading::{Told, aim, begun, reach, speed, target};
+use super::loading::{Told, aim, begun, calibrated, reach, speed, target, warmed_up};
 use super::pair::surroundings::writable;
 use super::signals;
 use crate::clock::{Origin, Stamp};
 use crate::judge::fit::{answer, cells};
-use crate::load::{Client, Prepared, SessionPlan, calibrate};
+use crate::load::{Client, Prepared, SessionPlan};
 use crate::records::{Calibration, LoadRun, LoadSpec, LoadWhat, RunState};
 use crate::report;
-use crate::run::fit::{Begin, FitContext, execute};
+use crate::run::fit::{Begin, FitContext, execute, shape};
 use crate::run::{Bus, Live, Stop};
-use crate::server::Target;
+use crate::server::{Target, Watcher};
 use crate::store::{Store, Stored, read_run, write_atomically};
 
 pub use args::FitArgs;
@@ -66,6 +66,14 @@ pub async fn fit(args: FitArgs, console: Console) -> Result<Exit, Failure> {
     })
 }
 
+/// Whether what was typed makes sense, before anything is started.
+///
+/// # Errors
+/// The first option that makes none.
+pub fn check(args: &FitArgs) -> Result<(), Failure> {
+    typed::spec(args).map(drop)
+}
+
 fn show(run: &LoadRun, folder: &Path, console: Console) -> Result<(), Failure> {
     for (name, picture) in report::pictures(run) {
         write_atomically(&folder.join(name), picture.as_bytes()).or_rig()?;
@@ -107,13 +115,14 @@ async fn new(
     let origin = Origin::now();
     let limit = typed::duration(spec.first_token_limit_s);
     let aimed = aim(&server, limit, origin.clone(), &live).await?;
-    let calibration = calibrate(&aimed, spec.seed).await.or_rig()?;
-    aimed.take_rows();
+    let calibration = calibrated(&server, &aimed, spec.seed).await?;
     has_room(&aimed, &calibration, &spec)?;
+    warmed_up(&server, &aimed, &calibration, shape(&spec, 0), &live).await?;
 
     let id = format!("{}-fit", origin.wall.strftime("%Y%m%dT%H%M%SZ"));
     let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;
     let folder = store.folder().to_owned();
+    let watcher = Watcher::start(&server, &origin, &folder).or_rig()?;
     let record = begun(
         "fit",
         store.id(),
@@ -126,6 +135,7 @@ async fn new(
         speed: speed(&server),
         embedded: matches!(target, Target::Simulated { .. }),
         server,
+        watcher,
         client: aimed,
         calibration,
         spec,
@@ -142,10 +152,14 @@ async fn again(
     live: Told,
     stop: Stop,
 ) -> Result<(FitContext, Begin, PathBuf), Failure> {
-    if let Ok(Stored::Pair(run)) = read_run(folder) {
+    let other = match read_run(folder) {
+        Ok(Stored::Pair(run)) => Some((run.id, run.command)),
+        Ok(Stored::Sweep(run)) => Some((run.id, run.command)),
+        Ok(Stored::Load(_)) | Err(_) => None,
+    };
+    if let Some((id, command)) = other {
         return Err(usage(format!(
-            "--resume: {} is a run of {}, not of fit",
-            run.id, run.command
+            "--resume: {id} is a run of {command}, not of fit"
         )));
     }
     let (store, last) = Store::<LoadRun>::reopen(folder).or_usage()?;
@@ -181,16 +195,21 @@ async fn again(
     let aimed = aim(&server, limit, origin.clone(), &live).await?;
     let calibration = match run.calibration {
         Some(calibration) => calibration,
-        None => calibrate(&aimed, spec.seed).await.or_rig()?,
+        None => calibrated(&server, &aimed, spec.seed).await?,
     };
-    aimed.take_rows();
+    // No prompt of an earlier beginning is sent again.
+    let number = 1_000_000 + u64::from(run.resumed);
+    let warm = shape(&spec, number);
+    warmed_up(&server, &aimed, &calibration, warm, &live).await?;
     let _ = live.send(Live::Fact(Box::new(LoadWhat::RunStarted {
         run: Box::new(run.clone()),
     })));
+    let watcher = Watcher::start(&server, &origin, folder).or_rig()?;
     let context = FitContext {
         speed: speed(&server),
         embedded: matches!(target, Target::Simulated { .. }),
         server,
+        watcher,
         client: aimed,
         calibration,
         spec,

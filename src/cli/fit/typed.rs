@@ -75,6 +75,7 @@ pub fn spec(args: &FitArgs) -> Result<LoadSpec, Failure> {
         expect: args.expect,
         first_token_limit_s: limit.into(),
         long_tokens: None,
+        reset: false,
         shared_prefix: false,
     })
 }

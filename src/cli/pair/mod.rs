@@ -3,6 +3,8 @@
 pub(super) mod surroundings;
 mod typed;
 
+use std::path::Path;
+
 use anyhow::anyhow;
 use tokio::sync::mpsc;
 
@@ -18,12 +20,10 @@ use crate::judge::answer;
 use crate::plan::Plan;
 use crate::records::{RUN_SCHEMA, Rig, Run, RunState, Spec};
 use crate::report;
-use crate::run::{Bodies, Bus, Context, Live, Scratch, Stop, execute};
-use crate::server::Target;
+use crate::run::{Bodies, Bus, Context, Live, Scratch, Stop, execute, warm_up};
+use crate::server::{Target, Watcher};
 use crate::store::Store;
-use surroundings::{
-    bases, find_agents, host, needed_programs, reach, secret, warm_up_all, writable,
-};
+use surroundings::{bases, dialects, find_agents, host, needed_programs, reach, secret, writable};
 use typed::{Typed, plan};
 
 /// Runs the command.
@@ -82,6 +82,14 @@ pub async fn pair(args: PairArgs, console: Console) -> Result<Exit, Failure> {
     })
 }
 
+/// Whether what was typed makes sense, before anything is started.
+///
+/// # Errors
+/// The first option or task that makes none.
+pub fn check(args: &PairArgs, project: &Path) -> Result<(), Failure> {
+    Typed::read(args, project).map(drop)
+}
+
 async fn prepare(
     args: &PairArgs,
     wanted: &Typed,
@@ -100,12 +108,15 @@ async fn prepare(
     let plan = plan(args, wanted, &agents, server.record.simulated);
     let scratch = Scratch::new(&Scratch::candidates(&setting.places.cache)).or_rig()?;
     let bases = bases(&wanted.tasks, scratch.path())?;
-    warm_up_all(&server, &agents, &note).await?;
+    let dialects = dialects(&agents);
+    let warming = warm_up(&server, &dialects, args.first_token_limit, note);
+    warming.await.or_rig()?;
 
     let origin = Origin::now();
     let id = run_id(&origin, &plan);
     let store = Store::create(&args.results, &id).or_rig()?;
     let results = store.folder().to_owned();
+    let watcher = Watcher::start(&server, &origin, &results).or_rig()?;
     let cores = std::thread::available_parallelism()
         .ok()
         .and_then(|n| u32::try_from(n.get()).ok());
@@ -134,6 +145,8 @@ async fn prepare(
             max_prompt_tokens: plan.max_prompt_tokens,
             answer_probes: plan.answer_probes,
             stable_prefix: wanted.stable_prefix.clone(),
+            first_token_limit_s: Some(args.first_token_limit.into()),
+            reset: plan.reset,
         },
         rounds: Vec::new(),
         verdict: None,
@@ -142,6 +155,8 @@ async fn prepare(
     let context = Context {
         plan,
         server,
+        dialects,
+        watcher,
         bases,
         scratch,
         results,

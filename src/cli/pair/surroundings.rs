@@ -10,10 +10,11 @@ use super::typed::Typed;
 use crate::agent::{self, FindError, Found, Profile, find, install};
 use crate::cli::args::PairArgs;
 use crate::cli::exit::{Exit, Failure, OrFail, usage};
+use crate::cli::loading::follow_log;
 use crate::cli::setting::Setting;
 use crate::plan::Agent;
-use crate::records::Host;
-use crate::server::{Connected, Target, Wanted, connect, warm_up};
+use crate::records::{Dialect, Host};
+use crate::server::{Connected, Target, Wanted, connect};
 use crate::sim::Script;
 use crate::task::{Source, Task};
 use crate::workspace::Base;
@@ -89,10 +90,12 @@ pub async fn reach(args: &PairArgs, wanted: &Typed, target: &Target) -> Result<C
         key_env: args.server.key_env.clone(),
     };
     let connected = connect(target, &asked, scripts.into_values().collect(), None).await;
-    match connected {
-        Err(error) if error.is_mistyped() => Err(error).or_usage(),
-        other => other.or_rig(),
-    }
+    let server = match connected {
+        Err(error) if error.is_mistyped() => Err(error).or_usage()?,
+        other => other.or_rig()?,
+    };
+    follow_log(args.server.server_log.as_deref(), target, &server.journal)?;
+    Ok(server)
 }
 
 /// Finds, installs where that is wanted, and identifies every agent.
@@ -167,18 +170,9 @@ pub fn bases(tasks: &[Arc<Task>], scratch: &Path) -> Result<Vec<Base>, Failure> 
     Ok(bases)
 }
 
-/// One unscored request of each form that the agents will send.
-pub async fn warm_up_all(
-    server: &Connected,
-    agents: &BTreeMap<String, Arc<Agent>>,
-    note: &impl Fn(String),
-) -> Result<(), Failure> {
-    let dialects: BTreeSet<_> = agents.values().filter_map(|a| a.profile.dialect).collect();
-    for dialect in dialects {
-        note(format!("warming up {}", server.record.name));
-        warm_up(server, dialect).await.or_rig()?;
-    }
-    Ok(())
+/// The protocols that agents are known to speak.
+pub fn dialects(agents: &BTreeMap<String, Arc<Agent>>) -> BTreeSet<Dialect> {
+    agents.values().filter_map(|a| a.profile.dialect).collect()
 }
 
 /// The machine.

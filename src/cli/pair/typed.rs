@@ -65,6 +65,11 @@ impl Typed {
                 "--time-limit 0s leaves no time for anything; give a longer one, e.g. 20m",
             ));
         }
+        if args.first_token_limit.is_zero() {
+            return Err(usage(
+                "--first-token-limit 0s leaves no time for a first token; give a longer one, e.g. 10m",
+            ));
+        }
         let command = args
             .agent_command
             .as_deref()
@@ -139,6 +144,7 @@ pub fn plan(
         gate: wanted.gate,
         max_prompt_tokens: args.max_prompt,
         answer_probes: args.answer_probes,
+        first_token_limit: args.first_token_limit,
         allow_egress: args.allow_egress.clone(),
         ..plan
     }

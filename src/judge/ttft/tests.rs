@@ -36,6 +36,8 @@ fn measured(round: u32, turns: Vec<(&str, Turn)>) -> Measured {
         context_tokens: 2048,
         sessions: u32::try_from(turns.len()).unwrap(),
         idle_wait_s: None,
+        reset_s: None,
+        idle_by: None,
         start_skew_s: Some(Seconds(0.01)),
         warm_span_s: None,
         lanes: turns
@@ -109,6 +111,7 @@ fn run(agents: &[u32], measured: Vec<Measured>) -> LoadRun {
             expect: None,
             first_token_limit_s: Seconds(600.0),
             long_tokens: None,
+            reset: false,
             shared_prefix: false,
         },
         calibration: None,

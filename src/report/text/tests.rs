@@ -59,6 +59,8 @@ fn run(simulated: bool, rounds: Vec<Round>) -> Run {
             max_prompt_tokens: None,
             answer_probes: false,
             stable_prefix: None,
+            first_token_limit_s: None,
+            reset: false,
         },
         rounds,
         verdict: None,

@@ -14,7 +14,6 @@ use super::{FitContext, stop_kind};
 use crate::clock::Seconds;
 use crate::load::{Prepared, SessionAttempt};
 use crate::records::{CellStop, End, Lane, Role, StopKind, Turn};
-use crate::run::Stop;
 
 /// The sessions of a combination.
 #[derive(Clone, Debug)]
@@ -111,7 +110,7 @@ impl Lanes {
                 }
             });
         }
-        let mut done = joined(tasks, context.stop.clone()).await?;
+        let mut done = joined(tasks, context.broken_off()).await?;
         done.sort_by_key(|(index, _)| *index);
         Ok(done.into_iter().map(|(_, session)| session).collect())
     }
@@ -141,7 +140,7 @@ impl Lanes {
                 Ok(())
             });
         }
-        joined(tasks, context.stop.clone()).await.map(drop)
+        joined(tasks, context.broken_off()).await.map(drop)
     }
 
     /// Adds a last turn to every session that was broken off in the middle of one: the client's
@@ -167,18 +166,19 @@ pub fn name(number: u32) -> String {
     format!("s{number}")
 }
 
-/// Waits for all. The first error, or the wish to stop, breaks the others off: their connections
+/// Waits for all. The first error, or what `breaks` them off, ends the others: their connections
 /// close at once, and all are gone when this returns.
 async fn joined<T: Send + 'static>(
     mut tasks: JoinSet<Result<T, Broken>>,
-    mut stop: Stop,
+    breaks: impl Future<Output = Broken>,
 ) -> Result<Vec<T>, Broken> {
     let mut all = Vec::new();
     let mut first = None;
+    let mut breaks = pin!(breaks);
     loop {
         let done = tokio::select! {
             biased;
-            () = stop.wait(), if first.is_none() => Some(Ok(Err(Stop::of_a_cell()))),
+            broken = &mut breaks, if first.is_none() => Some(Ok(Err(broken))),
             done = tasks.join_next() => done,
         };
         match done {

@@ -17,17 +17,19 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::rounds::own_cpu;
-use super::{Bus, RunError, Stop};
+use super::server_life::{bring_back, is_lost, tell_lost};
+use super::{Bus, RunError, Stop, warm_up_sessions};
 use crate::clock::Seconds;
 use crate::config::count_in_words;
 use crate::judge::fit::{blocked, cell as judge_cell, cells, is_finished, passes, verdict};
-use crate::load::{Client, SessionAttempt};
+use crate::load::{Client, SessionAttempt, WarmUp};
 use crate::plan::grid::{Step, lone_steps, size_steps, steps};
 use crate::plan::search::{Found, Search};
 use crate::records::{
-    Calibration, Cell, CellVerdict, LeftOut, LoadRun, LoadSpec, LoadWhat, Measured, StopKind,
+    Calibration, Cell, CellStop, CellVerdict, LeftOut, LoadRun, LoadSpec, LoadWhat, Measured,
+    StopKind,
 };
-use crate::server::{Connected, still_there};
+use crate::server::{Connected, Watcher};
 use crate::store::StoreError;
 
 /// Everything that a run needs, prepared.
@@ -35,6 +37,8 @@ use crate::store::StoreError;
 pub struct FitContext {
     /// The server.
     pub server: Connected,
+    /// Watches it.
+    pub watcher: Watcher,
     /// The client.
     pub client: Client,
     /// How prompts are brought to their size.
@@ -55,6 +59,19 @@ impl FitContext {
     /// A duration of the server's own time, on the wall clock.
     fn on_the_wall(&self, seconds: Seconds) -> Duration {
         Duration::try_from_secs_f64(seconds.0 / self.speed).unwrap_or_default()
+    }
+
+    /// Waits for what ends a combination before its time: the wish to stop, or the server's death.
+    async fn broken_off(&self) -> CellStop {
+        let mut stop = self.stop.clone();
+        tokio::select! {
+            biased;
+            () = stop.wait() => Stop::of_a_cell(),
+            death = self.server.life.died() => CellStop {
+                kind: StopKind::Failed,
+                words: death.words,
+            },
+        }
     }
 
     /// The record so far.
@@ -200,12 +217,36 @@ async fn take(context: &FitContext, step: Step) -> anyhow::Result<()> {
         .iter()
         .filter(|m| is_it(m.round, m.context_tokens, m.sessions));
     let attempt = u64::from(run.resumed) + tries.count() as u64;
-    let (measured, rows) = cell::measure(context, step, attempt).await?;
-    keep(context, step, measured, &rows)?;
-    if !context.stop.is_set() {
-        still_there(&context.server).await?;
+    let taken = cell::measure(context, step, attempt).await?;
+    keep(context, step, taken.measured, &taken.rows)?;
+    if context.stop.is_set() {
+        return Ok(());
+    }
+    let lost = match taken.lost {
+        None => is_lost(&context.server).await,
+        known => known,
+    };
+    let Some(lost) = lost else { return Ok(()) };
+    tell_lost(&context.bus, &lost)?;
+    if bring_back(&context.server, &context.bus, &context.stop, &lost).await? {
+        let number = context.run().map_or(0, |run| run.server.life.len() as u64);
+        let what = shape(&context.spec, number);
+        let warming =
+            warm_up_sessions(&context.server, &context.client, &context.calibration, what);
+        context.stop.unless(warming).await.transpose()?;
     }
     Ok(())
+}
+
+/// The shape of what is measured. `number` tells it from those before.
+pub fn shape(spec: &LoadSpec, number: u64) -> WarmUp {
+    WarmUp {
+        tokens: spec.contexts.iter().copied().min().unwrap_or_default(),
+        answer_tokens: spec.answer_tokens,
+        warm_turn: true,
+        seed: spec.seed,
+        number,
+    }
 }
 
 /// Stores the requests first: a combination whose event is there has all its rows.

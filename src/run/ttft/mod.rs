@@ -11,18 +11,20 @@ use anyhow::Context as _;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-use stall::{Served, stopped, watch_pulse};
+use stall::{is_lost, note, stopped};
 
 use super::rounds::own_cpu;
-use super::{Bus, RunError, Stop};
+use super::server_life::{Lost, bring_back, found_lost, tell_lost};
+use super::{Bus, RunError, Stop, warm_up_sessions};
 use crate::clock::Seconds;
+use crate::config::in_words;
 use crate::judge::ttft::{rows, verdict};
-use crate::load::{Client, Meter, Prepared, SessionAttempt, SessionPlan, salt};
+use crate::load::{Client, Meter, Prepared, SessionAttempt, SessionPlan, WarmUp, salt};
 use crate::records::{
     Calibration, CellStop, Lane, LeftOut, LoadRun, LoadSpec, LoadWhat, Measured, RunState,
     StopKind, Turn,
 };
-use crate::server::{Connected, wait_idle};
+use crate::server::{Connected, IdleError, Served, Watcher, wait_idle, watch_pulse};
 
 /// The longest wait for the server to be idle, on the wall clock.
 const IDLE_LIMIT: Duration = Duration::from_secs(600);
@@ -34,6 +36,8 @@ pub use crate::judge::ttft::LONG;
 pub struct TtftContext {
     /// The server.
     pub server: Connected,
+    /// Watches it.
+    pub watcher: Watcher,
     /// The client.
     pub client: Client,
     /// How prompts are brought to their size.
@@ -105,14 +109,71 @@ async fn measure_all(context: &TtftContext) -> anyhow::Result<Option<String>> {
             })?;
             continue;
         }
-        let (measured, rows) = measure(context, round, agents, &mut served).await?;
+        let (measured, rows, lost) = measure(context, round, agents, &mut served).await?;
         ended = measured
             .stopped
             .clone()
             .filter(|stop| stop.kind != StopKind::Interrupted);
         keep(context, measured, &rows)?;
+        let Some(lost) = lost else { continue };
+        tell_lost(&context.bus, &lost)?;
+        let is_last = (round, Some(&agents)) == (spec.rounds, spec.sessions.last());
+        match bring_back_unless(is_last, context, &lost).await {
+            Ok(true) => ended = None,
+            Ok(false) => {}
+            // What to do next stands beside what happened.
+            Err(error) => {
+                ended = Some(CellStop {
+                    kind: StopKind::Failed,
+                    words: in_words(&error),
+                })
+            }
+        }
     }
     Ok(ended.map(|stop| stop.words))
+}
+
+/// Starts the lost server again, for what is still to be measured. `false` when it was not.
+async fn bring_back_unless(
+    is_last: bool,
+    context: &TtftContext,
+    lost: &Lost,
+) -> anyhow::Result<bool> {
+    let server = &context.server;
+    if is_last && server.life.may_restart() {
+        return Ok(true);
+    }
+    if !bring_back(server, &context.bus, &context.stop, lost).await? {
+        return Ok(false);
+    }
+    let warming = warm_up(context, server_starts(context));
+    Ok(context.stop.unless(warming).await.transpose()?.is_some())
+}
+
+/// How often the server was started again.
+fn server_starts(context: &TtftContext) -> u64 {
+    let run = context.bus.with(|store| store.run().cloned());
+    run.map_or(0, |run| run.server.life.len() as u64)
+}
+
+/// A prompt of the measured shape, unscored. `number` tells it from those before.
+///
+/// # Errors
+/// The server refuses, fails or stalls.
+async fn warm_up(context: &TtftContext, number: u64) -> anyhow::Result<()> {
+    let what = shape(&context.spec, number);
+    warm_up_sessions(&context.server, &context.client, &context.calibration, what).await
+}
+
+/// The shape of what is measured.
+pub fn shape(spec: &LoadSpec, number: u64) -> WarmUp {
+    WarmUp {
+        tokens: prompt_tokens(spec) + u64::from(spec.answer_tokens),
+        answer_tokens: spec.answer_tokens,
+        warm_turn: false,
+        seed: spec.seed,
+        number,
+    }
 }
 
 fn prompt_tokens(spec: &LoadSpec) -> u64 {
@@ -140,7 +201,7 @@ async fn measure(
     round: u32,
     agents: u32,
     served: &mut Served,
-) -> anyhow::Result<(Measured, Vec<SessionAttempt>)> {
+) -> anyhow::Result<(Measured, Vec<SessionAttempt>, Option<Lost>)> {
     let speed = context.client.aim().speed;
     context.bus.fact(LoadWhat::CellStarted {
         round,
@@ -149,33 +210,50 @@ async fn measure(
     })?;
     let mut measured = Measured::nothing(round, prompt_tokens(&context.spec), agents);
     let idle = wait_idle(&context.server, IDLE_LIMIT);
-    let Some(waited) = context.stop.unless(idle).await else {
+    let Some(idle) = context.stop.unless(idle).await else {
         measured.stopped = Some(Stop::of_a_cell());
-        return Ok((measured, Vec::new()));
+        return Ok((measured, Vec::new(), None));
     };
-    measured.idle_wait_s = Some(Seconds(waited?.as_secs_f64() * speed));
+    let idle = match idle {
+        Err(error @ IdleError::Gone(_)) => {
+            let lost = found_lost(&context.server).await.ok_or(error)?;
+            measured.stopped = Some(lost.of_a_cell());
+            return Ok((measured, Vec::new(), Some(lost)));
+        }
+        idle => idle?,
+    };
+    measured.was_idle(idle.waited, idle.by, speed);
     let requests = prepare(context, round, agents).await?;
     context.client.connect(requests.len()).await;
+    let mut watch = context.watcher.span();
+    watch.open().await;
     let meter = Meter::start(&context.client, context.embedded).context("the client's meter")?;
     let mut seen = None;
+    let limit = context.client.aim().limits_on_the_wall().first_token;
+    let anybody_waits = || context.client.in_flight() > 0;
     let volley = async {
         tokio::select! {
             lanes = volley(&context.client, requests) => lanes,
-            never = watch_pulse(context, &mut seen) => match never {},
+            never = watch_pulse(&context.server, limit, anybody_waits, &mut seen) => match never {},
         }
     };
     let volley = context.stop.unless(volley).await;
     measured.client = meter.finish();
     let rows = context.client.take_rows();
+    measured.was_watched(watch.close(rows.iter().map(SessionAttempt::named)).await);
     let Some(lanes) = volley else {
         measured.stopped = Some(Stop::of_a_cell());
-        return Ok((measured, rows));
+        return Ok((measured, rows, None));
     };
     measured.lanes = lanes?;
     measured.start_skew_s = skew(&measured.lanes, speed);
-    served.note(&measured.lanes);
-    measured.stopped = stopped(context, &measured.lanes, *served, seen).await;
-    Ok((measured, rows))
+    note(served, &measured.lanes);
+    let lost = is_lost(context, &measured.lanes).await;
+    measured.stopped = match &lost {
+        Some(lost) => Some(lost.of_a_cell()),
+        None => stopped(context, &measured.lanes, *served, seen).await,
+    };
+    Ok((measured, rows, lost))
 }
 
 /// Builds all prompts before any clock starts. Prompts of one step begin alike when they are to;

@@ -1,0 +1,287 @@
+//! Stands beside the sessions of an arm: ends all of them at once when the server is lost, and any
+//! whose request waits for its first token beyond the limit. An agent left alone would try again
+//! for minutes.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::server_life::{Lost, Missed, lost};
+use crate::clock::Stamp;
+use crate::gateway::GatewayEvent;
+use crate::records::End;
+use crate::server::{Connected, Served, pulse, stall_words};
+
+/// How often it is looked who waits too long.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// The sentry of one arm.
+#[derive(Debug)]
+pub struct Sentry {
+    limit: Duration,
+    missed: Missed,
+    seats: Mutex<Vec<Arc<Seat>>>,
+    /// Why every session that comes from now on is to end; set once.
+    over: Mutex<Option<String>>,
+}
+
+/// What the sentry knows of a session.
+#[derive(Debug)]
+struct Seat {
+    cut: watch::Sender<Option<String>>,
+    asked: Mutex<Asked>,
+}
+
+/// Generation requests of a session.
+#[derive(Debug, Default)]
+struct Asked {
+    served: Served,
+    /// Those in the server that have no token yet, and since when.
+    waiting: BTreeMap<u32, Stamp>,
+}
+
+/// Tells the sentry of a session's requests. Cheap to clone; never blocks for long.
+#[derive(Clone, Debug)]
+pub struct Informer {
+    seat: Arc<Seat>,
+    missed: Missed,
+}
+
+/// Why a session is to end, once the sentry says so.
+#[derive(Clone, Debug)]
+pub struct Cut(watch::Receiver<Option<String>>);
+
+impl Sentry {
+    /// `limit` is that of the first token of each generation request, on the wall clock.
+    pub fn new(limit: Duration) -> Self {
+        Self {
+            limit,
+            missed: Missed::default(),
+            seats: Mutex::default(),
+            over: Mutex::default(),
+        }
+    }
+
+    /// Takes a session under watch.
+    pub fn seat(&self) -> (Informer, Cut) {
+        let (cut, told) = watch::channel(lock(&self.over).clone());
+        let seat = Arc::new(Seat {
+            cut,
+            asked: Mutex::default(),
+        });
+        lock(&self.seats).push(seat.clone());
+        let informer = Informer {
+            seat,
+            missed: self.missed.clone(),
+        };
+        (informer, Cut(told))
+    }
+
+    /// Whether the server is lost.
+    pub fn is_over(&self) -> bool {
+        lock(&self.over).is_some()
+    }
+
+    /// Does `work` to its end beside the watch; tells whether the server was lost meanwhile.
+    pub async fn beside<T>(
+        &self,
+        server: &Connected,
+        work: impl Future<Output = T>,
+    ) -> (T, Option<Lost>) {
+        let mut work = pin!(work);
+        let lost = {
+            let stalls = pin!(self.watch_stalls(server));
+            let loss = pin!(lost(server, &self.missed));
+            tokio::select! {
+                biased;
+                done = &mut work => return (done, None),
+                lost = loss => lost,
+                never = stalls => match never {},
+            }
+        };
+        self.end_all(&lost.words());
+        (work.await, Some(lost))
+    }
+
+    /// Ends every session, also those that come yet.
+    fn end_all(&self, words: &str) {
+        *lock(&self.over) = Some(words.to_owned());
+        for seat in lock(&self.seats).iter() {
+            seat.end(words);
+        }
+    }
+
+    async fn watch_stalls(&self, server: &Connected) -> std::convert::Infallible {
+        let mut look = interval(LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            look.tick().await;
+            if self.stalled(Stamp::now()).is_empty() {
+                continue;
+            }
+            let pulse = pulse(server).await;
+            let lines = server.last_lines();
+            // Who got a token meanwhile has not waited in vain.
+            for seat in self.stalled(Stamp::now()) {
+                let (served, waiting) = seat.counts();
+                let limit = crate::config::duration_in_words(self.limit);
+                seat.end(&stall_words(
+                    "the server",
+                    served,
+                    waiting,
+                    &limit,
+                    &pulse,
+                    &lines,
+                ));
+            }
+        }
+    }
+
+    /// The sessions with a request that has waited for longer than the limit, and that go on yet.
+    fn stalled(&self, now: Stamp) -> Vec<Arc<Seat>> {
+        let seats = lock(&self.seats);
+        let waits = |seat: &&Arc<Seat>| {
+            let asked = lock(&seat.asked);
+            let mut waiting = asked.waiting.values();
+            seat.cut.borrow().is_none() && waiting.any(|at| now.since(*at) > self.limit)
+        };
+        seats.iter().filter(waits).cloned().collect()
+    }
+}
+
+impl Seat {
+    fn end(&self, words: &str) {
+        self.cut.send_if_modified(|told| {
+            let is_new = told.is_none();
+            if is_new {
+                *told = Some(words.to_owned());
+            }
+            is_new
+        });
+    }
+
+    /// What its requests came to, and how many wait.
+    fn counts(&self) -> (Served, usize) {
+        let asked = lock(&self.asked);
+        (asked.served, asked.waiting.len())
+    }
+}
+
+impl Informer {
+    /// Takes note of what happened at the session's gateway.
+    pub fn note(&self, event: &GatewayEvent) {
+        match event {
+            GatewayEvent::Started {
+                number,
+                dialect,
+                stream: true,
+                at,
+                ..
+            } if dialect.generates() => {
+                let mut asked = lock(&self.seat.asked);
+                asked.served.sent += 1;
+                asked.waiting.insert(*number, *at);
+            }
+            GatewayEvent::FirstToken { number, .. } => {
+                let mut asked = lock(&self.seat.asked);
+                asked.served.generated += 1;
+                asked.waiting.remove(number);
+            }
+            GatewayEvent::Finished(attempt) => {
+                lock(&self.seat.asked).waiting.remove(&attempt.number);
+                if matches!(
+                    attempt.end,
+                    End::Unreachable | End::Truncated | End::UpstreamError
+                ) {
+                    self.missed.tell();
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Cut {
+    /// Waits for the sentry to end the session; tells why. For ever when it never does.
+    pub async fn wait(&mut self) -> String {
+        let told = self.0.wait_for(Option::is_some).await;
+        let words = told.ok().and_then(|told| told.clone());
+        match words {
+            Some(words) => words,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::{Dialect, Role};
+    use bytes::Bytes;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    fn started(number: u32, stream: bool, at: Stamp) -> GatewayEvent {
+        GatewayEvent::Started {
+            number,
+            method: "POST".into(),
+            path: "/v1/messages".into(),
+            dialect: Dialect::AnthropicMessages,
+            role: Role::Main,
+            stream,
+            body: Bytes::new(),
+            at,
+        }
+    }
+
+    fn at(seconds: u64) -> Stamp {
+        Stamp(0) + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_request_is_stalled_beyond_the_limit_unless_a_token_came_or_it_is_over() {
+        let sentry = Sentry::new(LIMIT);
+        let (informer, _cut) = sentry.seat();
+        informer.note(&started(1, true, at(0)));
+        assert!(sentry.stalled(at(10)).is_empty());
+        assert_eq!(sentry.stalled(at(11)).len(), 1);
+        informer.note(&GatewayEvent::FirstToken {
+            number: 1,
+            at: at(11),
+        });
+        assert!(sentry.stalled(at(100)).is_empty());
+        informer.note(&started(2, true, at(100)));
+        let mut attempt = crate::records::Attempt::begun(Dialect::AnthropicMessages, Role::Main);
+        attempt.number = 2;
+        informer.note(&GatewayEvent::Finished(Box::new(attempt)));
+        assert!(sentry.stalled(at(200)).is_empty());
+    }
+
+    #[test]
+    fn an_answer_that_is_to_come_in_one_piece_has_no_first_token_to_wait_for() {
+        let sentry = Sentry::new(LIMIT);
+        let (informer, _cut) = sentry.seat();
+        informer.note(&started(1, false, at(0)));
+        assert!(sentry.stalled(at(100)).is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_session_is_ended_once_and_those_that_come_after_the_loss_at_once() {
+        let sentry = Sentry::new(LIMIT);
+        let (_informer, mut cut) = sentry.seat();
+        sentry.end_all("it died");
+        lock(&sentry.seats)[0].end("something later");
+        assert_eq!(cut.wait().await, "it died");
+        let (_informer, mut late) = sentry.seat();
+        assert_eq!(late.wait().await, "it died");
+        assert!(sentry.is_over());
+    }
+}

@@ -1,0 +1,200 @@
+//! What becomes of the server during a run: lost in the middle of something measured, started
+//! again. Its start is never inside of anything measured.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+
+use super::{Bus, Stop};
+use crate::clock::{Origin, Seconds, Stamp};
+use crate::records::{CellStop, Kept, LifeKind, ServerLife, StopKind};
+use crate::server::{Connected, Death, log_tail, still_there};
+use crate::store::StoreError;
+
+/// From the first sign of a death to its being known, at most.
+const DEATH_LIMIT: Duration = Duration::from_secs(1);
+/// Between two looks at a server that nobody reaches: one that closed its port for a moment is not
+/// lost.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The server, lost without having been asked to go.
+#[derive(Clone, Debug)]
+pub struct Lost {
+    at: Stamp,
+    words: String,
+    last_lines: Vec<String>,
+}
+
+impl Lost {
+    fn died(server: &Connected, death: Death) -> Self {
+        Self {
+            at: death.at,
+            words: format!("the server {} died: {}", server.record.name, death.words),
+            last_lines: death.last_lines,
+        }
+    }
+
+    /// Nobody answers any more.
+    pub fn gone(server: &Connected, why: &str) -> Self {
+        let words = if server.life.is_managed() {
+            format!("{why}, though its process lives")
+        } else {
+            format!("{why}; flashrig did not start it, so how it ended is not known")
+        };
+        Self {
+            at: Stamp::now(),
+            words,
+            last_lines: server.last_lines(),
+        }
+    }
+
+    /// When it was lost, as far as that is known.
+    pub fn at(&self) -> Stamp {
+        self.at
+    }
+
+    /// Who was lost and how, with the end of its log.
+    pub fn words(&self) -> String {
+        format!("{}{}", self.words, log_tail(&self.last_lines))
+    }
+
+    /// The end of a combination by it.
+    pub fn of_a_cell(&self) -> CellStop {
+        CellStop {
+            kind: StopKind::Failed,
+            words: self.words(),
+        }
+    }
+
+    fn record(&self, origin: &Origin) -> ServerLife {
+        ServerLife {
+            at_s: origin.at(self.at),
+            what: LifeKind::Died,
+            words: self.words.clone(),
+            last_lines: self.last_lines.clone(),
+            ready_after_s: None,
+        }
+    }
+}
+
+/// Told by whoever finds the server's door closed. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Missed(Arc<Notify>);
+
+impl Missed {
+    /// A request found nobody, or its answer broke off.
+    pub fn tell(&self) {
+        self.0.notify_one();
+    }
+}
+
+/// Waits until the server is lost: the death of a process of flashrig's own, or nobody at an
+/// address at which `missed` tells of somebody in vain.
+pub async fn lost(server: &Connected, missed: &Missed) -> Lost {
+    let closed = async {
+        loop {
+            missed.0.notified().await;
+            if let Some(lost) = nobody_there(server).await {
+                return lost;
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        death = server.life.died() => Lost::died(server, death),
+        lost = closed => lost,
+    }
+}
+
+/// Whether the server is lost, after a sign of it.
+pub async fn found_lost(server: &Connected) -> Option<Lost> {
+    if server.life.is_managed()
+        && let Ok(death) = timeout(DEATH_LIMIT, server.life.died()).await
+    {
+        return Some(Lost::died(server, death));
+    }
+    nobody_there(server).await
+}
+
+/// Whether the server is lost, where nothing tells of it.
+pub async fn is_lost(server: &Connected) -> Option<Lost> {
+    match server.life.death() {
+        Some(death) => Some(Lost::died(server, death)),
+        None => nobody_there(server).await,
+    }
+}
+
+async fn nobody_there(server: &Connected) -> Option<Lost> {
+    still_there(server).await.err()?;
+    sleep(LOOK_AGAIN).await;
+    let error = still_there(server).await.err()?;
+    // A death tells more than a closed door.
+    Some(match server.life.death() {
+        Some(death) => Lost::died(server, death),
+        None => Lost::gone(server, &error.to_string()),
+    })
+}
+
+/// Records that the server was lost.
+///
+/// # Errors
+/// The results folder cannot be written.
+pub fn tell_lost<R>(bus: &Bus<R>, lost: &Lost) -> Result<(), StoreError>
+where
+    R: Kept<What: From<ServerLife> + Clone>,
+{
+    bus.fact(lost.record(bus.origin()).into())
+}
+
+/// Starts the lost server again. `false` when the wish to stop came first.
+///
+/// # Errors
+/// It must not be started again, does not get ready, or the results folder cannot be written; with
+/// what to do.
+pub async fn bring_back<R>(
+    server: &Connected,
+    bus: &Bus<R>,
+    stop: &Stop,
+    lost: &Lost,
+) -> anyhow::Result<bool>
+where
+    R: Kept<What: From<ServerLife> + Clone>,
+{
+    let name = &server.record.name;
+    if !server.life.is_managed() {
+        bail!(
+            "{}; start it again and run this again (what a profile starts, with [start], flashrig \
+             starts again by itself)",
+            lost.words()
+        );
+    }
+    if !server.life.may_restart() {
+        bail!(
+            "{}; its profile does not let it be started again (restart = false): find the cause in \
+             its log, and run this again",
+            lost.words()
+        );
+    }
+    bus.note(format!("starting {name} again"));
+    let Some(started) = stop.unless(server.life.restart()).await else {
+        return Ok(false);
+    };
+    let ready_after =
+        started.with_context(|| format!("{}; and it could not be started again", lost.words()))?;
+    let ready_after = Seconds::from(ready_after);
+    let life = ServerLife {
+        at_s: bus.origin().at(Stamp::now()),
+        what: LifeKind::Restarted,
+        words: format!(
+            "the server {name} was started again, and was ready after {:.1} s",
+            ready_after.0
+        ),
+        last_lines: Vec::new(),
+        ready_after_s: Some(ready_after),
+    };
+    bus.fact(life.into())?;
+    Ok(true)
+}
