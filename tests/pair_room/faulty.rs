@@ -11,6 +11,8 @@ use std::time::Duration;
 pub enum Answer {
     /// Whole.
     Good,
+    /// Whole, and said to come from another model.
+    OtherModel,
     /// Whole, after a while without a byte.
     GoodAfter(Duration),
     /// With status 529 at once.
@@ -236,9 +238,15 @@ fn generate(stream: &mut TcpStream, answer: Answer) -> std::io::Result<()> {
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\
          Connection: close\r\n\r\n"
     )?;
+    let model = if answer == Answer::OtherModel {
+        "small"
+    } else {
+        "m"
+    };
     event(
         stream,
-        r#"{"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"so "},"finish_reason":null}]}"#,
+        &r#"{"id":"1","object":"chat.completion.chunk","created":1,"model":"MODEL","choices":[{"index":0,"delta":{"role":"assistant","content":"so "},"finish_reason":null}]}"#
+            .replace("MODEL", model),
     )?;
     match answer {
         Answer::Lacking => {
