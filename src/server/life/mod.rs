@@ -83,9 +83,9 @@ pub enum StartError {
     /// Its flags are not right.
     #[error(transparent)]
     Flags(#[from] FlagError),
-    /// Where things are cannot be told.
-    #[error("the surroundings of the server cannot be told: {0}")]
-    Surroundings(#[from] std::io::Error),
+    /// The system has no port.
+    #[error("the system gives no free port: {0}")]
+    NoPort(#[from] std::io::Error),
     /// Somebody else listens there.
     #[error(
         "server {profile}: port {port} is taken; end what listens on 127.0.0.1:{port}, or give \
