@@ -56,6 +56,7 @@ impl Opened {
     /// told by now; `None` when somebody else started it.
     pub async fn proofs(&self) -> Option<Box<Managed>> {
         let mut managed = self.managed.clone()?;
+        self.life.catch_up().await;
         let witness = Witness {
             url: &self.url,
             key: self.key.as_ref(),

@@ -7,6 +7,7 @@
 )]
 
 #[path = "../support/serving.rs"]
+#[expect(dead_code, reason = "shared with tests that end it themselves")]
 mod serving;
 
 mod ends;

@@ -109,7 +109,7 @@ fn a_profile_that_cannot_be_started_is_refused_with_file_and_field() {
         (
             r"pattern = 'flashrig (\S+)'",
             r"pattern = 'flashrig (\S+'",
-            &["line 38, column 11", "is no regular expression"],
+            &["line 34, column 11", "is no regular expression"],
         ),
         (
             r"(?<max_concurrent>\d+)",
