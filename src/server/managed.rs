@@ -26,11 +26,11 @@ pub(super) struct Started {
 /// See [`StartError`]. Nothing is left running.
 pub(super) async fn begin(
     recipe: &Recipe,
-    project: Option<&Path>,
+    places: &Places,
     journal: Journal,
     key: Option<Secret>,
 ) -> Result<Started, StartError> {
-    let launch = Launch::new(recipe.clone(), Places::look(project)?)?;
+    let launch = Launch::new(recipe.clone(), places.clone())?;
     let checked = check(&launch).await?;
     let program_version = program_version(&launch).await;
     let (program, files) = known(&launch).await;
