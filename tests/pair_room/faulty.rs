@@ -39,6 +39,8 @@ pub enum Answer {
     ErrorEvent,
     /// A stream that falls silent in its middle.
     Silent,
+    /// A stream of which nothing but its head comes.
+    Mute,
 }
 
 /// The server; its threads end with the test's process.
@@ -236,6 +238,12 @@ fn generate(stream: &mut TcpStream, answer: Answer) -> std::io::Result<()> {
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\
          Connection: close\r\n\r\n"
     )?;
+    if answer == Answer::Mute {
+        stream.flush()?;
+        // Until the client leaves.
+        let _ = stream.read(&mut [0]);
+        return Ok(());
+    }
     event(
         stream,
         r#"{"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"so "},"finish_reason":null}]}"#,

@@ -24,5 +24,6 @@ mod rounds;
 mod said;
 mod secrets;
 mod server_faults;
+mod server_life;
 mod stage;
 mod workspaces;
