@@ -75,6 +75,7 @@ fn list(console: Console) -> Result<Exit, Failure> {
         let (kind, url) = match profile.kind {
             Kind::Simulated(_) => ("simulated", None),
             Kind::Attached { url, .. } => ("attached", Some(url)),
+            Kind::Managed(_) => ("managed", None),
         };
         rows.push(Row {
             name,
@@ -112,24 +113,33 @@ async fn look(args: &ProbeArgs, console: Console) -> Result<Exit, Failure> {
         context: None,
         key_env: args.key_env.clone(),
     };
-    let server = match open(&target, &wanted, Vec::new(), None) {
-        // An address that cannot be one was mistyped; nothing was tried yet.
-        Err(error @ ConnectError::Upstream(_)) => Err(error).or_usage()?,
-        other => other.or_rig()?,
-    };
     let (stopper, mut stop) = Stop::new();
     let watching = tokio::spawn(signals::watch(|_: &str| (), stopper));
-    let seed = loading::new_seed();
-    let say = |words: &str| console.note(words);
+    let looking = async {
+        loading::note_start(&target, &|text| console.note(&text));
+        let server = match open(&target, &wanted, Vec::new(), None).await {
+            Err(error @ (ConnectError::Upstream(_) | ConnectError::Start(_)))
+                if error.is_mistyped() =>
+            {
+                Err(error).or_usage()?
+            }
+            other => other.or_rig()?,
+        };
+        let seed = loading::new_seed();
+        let say = |words: &str| console.note(words);
+        let found = probe(&server, args.first_token_limit, seed, say).await;
+        server.life.stop().await;
+        found.map_err(ConnectError::from).or_rig()
+    };
     let found = tokio::select! {
-        found = probe(&server, args.first_token_limit, seed, say) => Ok(found),
+        found = looking => found,
         () = stop.wait() => Err(Failure {
             exit: Exit::Interrupted,
             error: anyhow!("stopped before the probe was done"),
         }),
     };
     watching.abort();
-    let found = found?.map_err(ConnectError::from).or_rig()?;
+    let found = found?;
     if console.json() {
         console.json_result(&found).or_rig()?;
     } else {
