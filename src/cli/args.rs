@@ -221,6 +221,10 @@ pub struct ServerArgs {
     /// one (may be given more than once)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
+    /// Bring the server back to a known state before each arm or combination, as its profile says
+    /// ([reset]); an unscored warm-up follows
+    #[arg(long)]
+    pub reset: bool,
 }
 
 /// What is done about the server's prompt cache.

@@ -18,6 +18,9 @@ mod interrupted;
 mod leftovers;
 #[path = "../support/machine.rs"]
 mod machine;
+mod managed;
+#[path = "../support/managed.rs"]
+mod managed_profile;
 mod no_request;
 mod record;
 mod rounds;
