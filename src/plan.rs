@@ -2,6 +2,7 @@
 
 pub mod grid;
 pub mod search;
+pub mod sweep;
 
 use std::sync::Arc;
 use std::time::Duration;

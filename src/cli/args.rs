@@ -67,6 +67,8 @@ pub enum Command {
     Fit(Box<super::fit::FitArgs>),
     /// Measure how long first tokens take with so many requests at once
     Ttft(Box<super::ttft::TtftArgs>),
+    /// Measure pair, fit or ttft under several settings of a server, and compare them
+    Sweep(Box<super::sweep::SweepArgs>),
     /// Serve the simulated LLM server alone
     Sim(SimArgs),
     /// Stand between everyday agents and a server: count, time and show every request
@@ -225,6 +227,9 @@ pub struct ServerArgs {
     /// ([reset]); an unscored warm-up follows
     #[arg(long)]
     pub reset: bool,
+    /// The file that a server which runs already writes its log to; it is followed from its end
+    #[arg(long, value_name = "FILE")]
+    pub server_log: Option<PathBuf>,
 }
 
 /// What is done about the server's prompt cache.
@@ -420,6 +425,8 @@ pub enum SchemaOf {
     Run,
     /// A line of events.jsonl
     Event,
+    /// run.json of a sweep
+    Sweep,
     /// A line of requests.jsonl
     Request,
     /// A line of the log of `flashrig gateway`

@@ -13,7 +13,7 @@ use crate::clock::Origin;
 use crate::load::{Aim, Client, LoadLimits, WarmUp, calibrate, choose_dialect};
 use crate::records::{Calibration, LoadRun, LoadSpec, LoadWhat, RUN_SCHEMA, Rig, RunState, Server};
 use crate::run::{Live, unless_stalled, warm_up_sessions};
-use crate::server::{Change, Connected, Reset, Target, Wanted, connect};
+use crate::server::{Change, Connected, Journal, Reset, Target, Wanted, connect};
 
 /// Seeds stay below what every JSON reader can hold.
 const MAX_SEED: u64 = 1 << 53;
@@ -104,9 +104,26 @@ pub async fn reach(
         context: args.context,
         key_env: args.key_env.clone(),
     };
-    match connect(target, &wanted, Vec::new(), None).await {
-        Err(error) if error.is_mistyped() => Err(error).or_usage(),
-        other => other.or_rig(),
+    let server = match connect(target, &wanted, Vec::new(), None).await {
+        Err(error) if error.is_mistyped() => Err(error).or_usage()?,
+        other => other.or_rig()?,
+    };
+    follow_log(args.server_log.as_deref(), target, &server.journal)?;
+    Ok(server)
+}
+
+/// Follows the log of a server that somebody else started.
+///
+/// # Errors
+/// It cannot be followed, or flashrig itself starts the server and has its log anyway.
+pub fn follow_log(file: Option<&Path>, target: &Target, journal: &Journal) -> Result<(), Failure> {
+    match (file, target) {
+        (None, _) => Ok(()),
+        (Some(file), Target::Attached { .. }) => journal.follow(file).or_usage(),
+        (Some(_), _) => Err(usage(
+            "--server-log is for a server that runs already; flashrig has the log of one that it \
+             starts itself",
+        )),
     }
 }
 

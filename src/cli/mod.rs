@@ -17,6 +17,7 @@ mod servers;
 mod setting;
 mod signals;
 mod sim;
+mod sweep;
 mod tasks;
 mod ttft;
 
@@ -74,6 +75,7 @@ fn dispatch(command: Command, console: Console) -> Result<Exit, Failure> {
         Command::Pair(args) => within_runtime(pair::pair(*args, console)),
         Command::Fit(args) => within_runtime(fit::fit(*args, console)),
         Command::Ttft(args) => within_runtime(ttft::ttft(*args, console)),
+        Command::Sweep(args) => within_runtime(sweep::sweep(*args, console)),
         Command::Gateway(args) => within_runtime(gateway::gateway(args, console)),
         Command::Sim(args) => within_runtime(sim::sim(args, console)),
         Command::Tasks { command } => within_runtime(tasks::tasks(command, console)),

@@ -8,7 +8,7 @@ use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
 use crate::agent::raw::RawProfile as AgentProfile;
 use crate::judge;
-use crate::records::{LoadRun, Probe, RequestLine};
+use crate::records::{LoadRun, Probe, RequestLine, Sweep};
 use crate::report;
 use crate::server::RawProfile as ServerProfile;
 use crate::standing::LogLine;
@@ -19,6 +19,7 @@ use crate::task::{FixtureToml, TaskToml, Walkthrough};
 pub fn schema(of: SchemaOf, console: Console) -> Result<Exit, Failure> {
     let schema = match of {
         SchemaOf::Run => schema_for!(Stored),
+        SchemaOf::Sweep => schema_for!(Sweep),
         SchemaOf::Event => schema_for!(StoredEvent),
         SchemaOf::Request => schema_for!(RequestLine),
         SchemaOf::GatewayLog => schema_for!(LogLine),
@@ -71,7 +72,7 @@ pub fn report(args: &ReportArgs, console: Console) -> Result<Exit, Failure> {
 
 fn picture(run: &Stored) -> Result<String, Failure> {
     let pictures = match run {
-        Stored::Pair(_) => Vec::new(),
+        Stored::Pair(_) | Stored::Sweep(_) => Vec::new(),
         Stored::Load(run) => report::pictures(&judged(run)),
     };
     let first = pictures.into_iter().next();
@@ -87,6 +88,7 @@ fn rendered(run: &Stored) -> String {
     match run {
         Stored::Pair(run) => report::text(run),
         Stored::Load(run) => report::load_text(&judged(run)),
+        Stored::Sweep(sweep) => report::sweep_text(&judge::sweep::judged(sweep)),
     }
 }
 

@@ -22,7 +22,7 @@ use crate::records::{
 use crate::report;
 use crate::run::ttft::{TtftContext, execute, shape};
 use crate::run::{Bus, Live, Stop};
-use crate::server::Target;
+use crate::server::{Target, Watcher};
 use crate::store::Store;
 
 /// `flashrig ttft`.
@@ -105,6 +105,14 @@ pub async fn ttft(args: TtftArgs, console: Console) -> Result<Exit, Failure> {
         (_, Answer::Some) => Exit::No,
         (_, Answer::All) => Exit::Yes,
     })
+}
+
+/// Whether what was typed makes sense, before anything is started.
+///
+/// # Errors
+/// The first option that makes none.
+pub fn check(args: &TtftArgs) -> Result<(), Failure> {
+    spec(args).map(drop)
 }
 
 /// A line for each number of requests that was measured.
@@ -208,6 +216,7 @@ async fn prepare(
     let id = format!("{}-ttft", origin.wall.strftime("%Y%m%dT%H%M%SZ"));
     let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;
     let folder = store.folder().to_owned();
+    let watcher = Watcher::start(&server, &origin, &folder).or_rig()?;
     let record = loading::begun(
         "ttft",
         store.id(),
@@ -219,6 +228,7 @@ async fn prepare(
     let context = TtftContext {
         embedded: matches!(target, Target::Simulated { .. }),
         server,
+        watcher,
         client,
         calibration,
         spec,

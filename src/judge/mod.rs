@@ -10,6 +10,7 @@ mod same_work;
 mod server_event;
 mod split;
 mod summary;
+pub mod sweep;
 mod time;
 pub mod ttft;
 mod warnings;

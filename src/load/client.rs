@@ -48,6 +48,13 @@ pub struct SessionAttempt {
     pub attempt: Attempt,
 }
 
+impl SessionAttempt {
+    /// Whose it is, and the row.
+    pub fn named(&self) -> (&str, &Attempt) {
+        (&self.session, &self.attempt)
+    }
+}
+
 /// The client. Clones share connections, rows and gauges.
 #[derive(Clone, Debug)]
 pub struct Client(Arc<Shared>);

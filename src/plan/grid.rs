@@ -72,10 +72,10 @@ pub fn size_steps(context_tokens: u64, sessions: u32, rounds: u32) -> Vec<Step> 
 
 /// A small generator (`SplitMix64`) for reproducible orders; nothing secret comes of it.
 #[derive(Clone, Debug)]
-struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
-    fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -88,7 +88,7 @@ impl Random {
     }
 
     /// Fisher and Yates. The bias of the remainder is far below what an order could show.
-    fn shuffle<T>(&mut self, items: &mut [T]) {
+    pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
         for end in (1..items.len()).rev() {
             let other = usize::try_from(self.next() % (end as u64 + 1)).unwrap_or(0);
             items.swap(end, other);

@@ -142,6 +142,13 @@ impl Running {
         self.control.view().reading
     }
 
+    /// Asks the leader alone to end: TERM to it. For a leader that has a tree of its own to bring
+    /// to an end in order; whoever asks waits for its exit, and stops the tree when that takes too
+    /// long. Nothing happens if it has ended already.
+    pub fn ask_leader(&self) {
+        self.control.order(Order::AskLeader);
+    }
+
     /// Asks the whole tree to end: TERM now, KILL after the spec's grace. Returns at once; the
     /// first reason counts, and nothing happens if the leader has ended already.
     pub fn stop(&self, reason: StopReason) {

@@ -18,6 +18,8 @@ pub(super) enum Order {
     Prepare(Box<Job>),
     /// Run it now.
     Go,
+    /// Ask the leader alone to end: TERM to it and nobody else.
+    AskLeader,
     /// End the whole tree: TERM, then KILL after the grace.
     Stop { grace: Duration },
 }

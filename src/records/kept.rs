@@ -14,6 +14,8 @@ pub trait Kept: Serialize + DeserializeOwned + Clone {
     type What;
     /// Folders that belong to such a run.
     const FOLDERS: &'static [&'static str];
+    /// Whether such a run has requests of its own to keep.
+    const REQUESTS: bool = true;
 
     /// The line for what happened at `at_s`.
     fn event(at_s: Seconds, what: Self::What) -> Self::Event;
@@ -59,5 +61,6 @@ impl Kept for LoadRun {
     }
 }
 
-/// The commands whose record is a [`LoadRun`]; all others keep a [`Run`].
+/// The commands whose record is a [`LoadRun`]; `sweep` keeps a [`super::Sweep`], all others a
+/// [`Run`].
 pub const LOAD_COMMANDS: [&str; 2] = ["fit", "ttft"];

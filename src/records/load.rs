@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AttemptError, Cell, End, Host, LoadVerdict, RefusalKind, Rig, RigLag, RunState, Server,
+    AttemptError, Cell, End, Host, IdleBy, LoadVerdict, RefusalKind, Rig, RigLag, RunState, Server,
     Thresholds, TtftRow, Watched,
 };
 use crate::clock::Seconds;
@@ -162,6 +162,9 @@ pub struct Measured {
     /// asked for. On the wall clock.
     #[serde(default)]
     pub reset_s: Option<Seconds>,
+    /// How it was known that the server was idle.
+    #[serde(default)]
+    pub idle_by: Option<IdleBy>,
     /// Last session's first byte sent minus the first one's, less what was staggered on purpose.
     pub start_skew_s: Option<Seconds>,
     /// From the first warm turn's start to the last one's end.
@@ -190,6 +193,7 @@ impl Measured {
             sessions,
             idle_wait_s: None,
             reset_s: None,
+            idle_by: None,
             start_skew_s: None,
             warm_span_s: None,
             lanes: Vec::new(),
@@ -199,6 +203,23 @@ impl Measured {
             watched: None,
             stopped: None,
         }
+    }
+
+    /// How long it took until the server was idle, on the wall clock, and how that was known.
+    pub fn was_idle(&mut self, waited: std::time::Duration, by: IdleBy, speed: f64) {
+        self.idle_wait_s = Some(Seconds(waited.as_secs_f64() * speed));
+        self.idle_by = Some(by);
+    }
+
+    /// What was seen of the server.
+    pub fn was_watched(&mut self, watched: Option<Box<Watched>>) {
+        if let Some(seen) = &watched {
+            self.told = ServerTold {
+                refused: seen.refused.metrics.or(seen.refused.log),
+                peak_memory_bytes: seen.peak_memory_bytes,
+            };
+        }
+        self.watched = watched;
     }
 }
 

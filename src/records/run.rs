@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{GateOrder, RefusalKind, Server, Session, Verdict, Watched};
+use super::{GateOrder, IdleBy, RefusalKind, Server, Session, Verdict, Watched};
 use crate::clock::Seconds;
 
 /// The version of the format of `run.json`.
@@ -244,6 +244,9 @@ pub struct Arm {
     pub kind: ArmKind,
     /// How long the rig waited for the server to be idle before the arm.
     pub idle_wait_s: Option<Seconds>,
+    /// How it was known that the server was idle; of several waits the least certain way.
+    #[serde(default)]
+    pub idle_by: Option<IdleBy>,
     /// First start to last finish. For `back_to_back` this includes the rig's own work between
     /// sessions; comparisons use the sum of walls instead.
     pub makespan_s: Option<Seconds>,
@@ -282,6 +285,7 @@ impl Arm {
         Self {
             kind,
             idle_wait_s: None,
+            idle_by: None,
             makespan_s: None,
             sum_of_walls_s: None,
             max_overlap: None,

@@ -67,6 +67,31 @@ pub struct JoinedRefusal {
     pub log: Option<String>,
 }
 
+/// How it was known that the server was idle.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum IdleBy {
+    /// Its metrics told of no request.
+    Metrics,
+    /// It listed its slots, and none was at work; requests in line do not stand there.
+    Slots,
+    /// It tells neither, and was left alone for a second.
+    Quiet,
+}
+
+impl IdleBy {
+    /// As people read it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Metrics => "its metrics",
+            Self::Slots => "its slots",
+            Self::Quiet => "a quiet second",
+        }
+    }
+}
+
 /// A line of `server.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerLine {

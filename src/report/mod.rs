@@ -9,10 +9,12 @@ mod prefix;
 mod probe;
 mod probes;
 mod svg;
+mod sweep;
 mod text;
 mod ttft;
 
 pub use probe::text as probe_text;
+pub use sweep::{left as sweep_left, text as sweep_text};
 pub use text::text;
 
 use crate::records::LoadRun;

@@ -21,7 +21,7 @@ use crate::gateway::Gate;
 use crate::judge::{arm_figures, server_events};
 use crate::plan::SessionPlan;
 use crate::records::{Arm, ArmKind, RigLag, Session, Status, What};
-use crate::server::{IdleError, wait_idle};
+use crate::server::{Idle, IdleError, Span, wait_idle};
 
 /// For requests that clients left behind.
 const IDLE_LIMIT: Duration = Duration::from_secs(600);
@@ -43,17 +43,20 @@ pub async fn run(
     context.bus.fact(What::ArmStarted { round, arm: kind })?;
     let source_before = context.source_fingerprints()?;
     context.lag.take();
+    let mut watch = context.watcher.span();
     let sentry = Sentry::new(context.plan.first_token_limit);
     let sessions = async {
         match kind {
-            ArmKind::Together | ArmKind::Gated => together(context, round, kind, &sentry).await,
-            ArmKind::BackToBack => back_to_back(context, round, &sentry).await,
+            ArmKind::Together | ArmKind::Gated => {
+                together(context, round, kind, &sentry, &mut watch).await
+            }
+            ArmKind::BackToBack => back_to_back(context, round, &sentry, &mut watch).await,
         }
     };
     let (ran, lost) = sentry.beside(&context.server, sessions).await;
     let Ran {
         mut gone,
-        idle_wait,
+        idle,
         no_server,
     } = ran?;
     let lost = match lost.or(no_server) {
@@ -70,6 +73,10 @@ pub async fn run(
         max: lag.max_ms,
     });
     let requests = gone.iter().map(|(one, _)| one);
+    let sent = requests
+        .clone()
+        .flat_map(|one| one.attempts.iter().map(|a| (one.plan.id.as_str(), a)));
+    let watched = watch.close(sent).await;
     let events = server_events(requests.map(|one| (one.plan.id.as_str(), &*one.attempts)));
     let mut verified = Vec::with_capacity(gone.len());
     for (one, mut session) in gone {
@@ -90,7 +97,9 @@ pub async fn run(
         verified.push(session);
     }
     let mut arm = Arm {
-        idle_wait_s: Some(Seconds::from(idle_wait)),
+        idle_wait_s: idle.map(|idle| Seconds::from(idle.waited)),
+        idle_by: idle.map(|idle| idle.by),
+        watched,
         reset_s: reset.map(Seconds::from),
         rig_lag_ms: lag,
         server_lost: lost.as_ref().map(Lost::words),
@@ -110,7 +119,7 @@ pub async fn run(
 /// What came of an arm's sessions.
 struct Ran {
     gone: Vec<Ended>,
-    idle_wait: Duration,
+    idle: Option<Idle>,
     /// The server was gone before they began.
     no_server: Option<Lost>,
 }
@@ -119,7 +128,7 @@ impl Ran {
     fn no_server(lost: Lost) -> Self {
         Self {
             gone: Vec::new(),
-            idle_wait: Duration::ZERO,
+            idle: None,
             no_server: Some(lost),
         }
     }
@@ -191,16 +200,18 @@ async fn together(
     round: u32,
     kind: ArmKind,
     sentry: &Sentry,
+    watch: &mut Span<'_>,
 ) -> anyhow::Result<Ran> {
     let gate = gate(context, kind);
     let mut ready: Vec<Ready> = Vec::with_capacity(context.plan.sessions.len());
     for plan in &context.plan.sessions {
         ready.push(prepare(context, plan, round, kind, gate.clone(), sentry).await?);
     }
-    let idle_wait = match idle(context).await? {
-        Ok(idle_wait) => idle_wait,
+    let idle = match idle(context).await? {
+        Ok(idle) => idle,
         Err(lost) => return Ok(Ran::no_server(lost)),
     };
+    watch.open().await;
     for one in &ready {
         tell_start(context, round, kind, &one.plan)?;
     }
@@ -221,7 +232,7 @@ async fn together(
     gone.sort_by_key(|(one, _)| one.plan.index);
     Ok(Ran {
         gone,
-        idle_wait,
+        idle,
         no_server: None,
     })
 }
@@ -233,10 +244,15 @@ fn gate(context: &Context, kind: ArmKind) -> Option<Arc<Gate>> {
 }
 
 /// Each session is prepared, let go, and gone before the next one is.
-async fn back_to_back(context: &Context, round: u32, sentry: &Sentry) -> anyhow::Result<Ran> {
+async fn back_to_back(
+    context: &Context,
+    round: u32,
+    sentry: &Sentry,
+    watch: &mut Span<'_>,
+) -> anyhow::Result<Ran> {
     let mut ran = Ran {
         gone: Vec::new(),
-        idle_wait: Duration::ZERO,
+        idle: None,
         no_server: None,
     };
     for plan in &context.plan.sessions {
@@ -245,12 +261,13 @@ async fn back_to_back(context: &Context, round: u32, sentry: &Sentry) -> anyhow:
         }
         let ready = prepare(context, plan, round, ArmKind::BackToBack, None, sentry).await?;
         match idle(context).await? {
-            Ok(idle_wait) => ran.idle_wait += idle_wait,
+            Ok(idle) => ran.idle = Idle::and(ran.idle, idle),
             Err(lost) => {
                 ran.no_server = Some(lost);
                 break;
             }
         }
+        watch.open().await;
         tell_start(context, round, ArmKind::BackToBack, plan)?;
         let started: Started = start(ready).await;
         let one = drive(started, context.bus.live(), context.stop.clone()).await;
@@ -262,14 +279,14 @@ async fn back_to_back(context: &Context, round: u32, sentry: &Sentry) -> anyhow:
 
 /// Waits until the server is idle, or the run is to stop; the sessions then end at once.
 /// A server that is lost never is.
-async fn idle(context: &Context) -> anyhow::Result<Result<Duration, Lost>> {
+async fn idle(context: &Context) -> anyhow::Result<Result<Option<Idle>, Lost>> {
     let waited = context
         .stop
         .unless(wait_idle(&context.server, IDLE_LIMIT))
         .await;
     match waited {
-        None => Ok(Ok(Duration::ZERO)),
-        Some(Ok(waited)) => Ok(Ok(waited)),
+        None => Ok(Ok(None)),
+        Some(Ok(idle)) => Ok(Ok(Some(idle))),
         Some(Err(error @ IdleError::Gone(_))) => {
             let lost = found_lost(&context.server).await;
             lost.map_or(Err(error.into()), |lost| Ok(Err(lost)))

@@ -16,6 +16,7 @@ mod sentry;
 mod server_life;
 mod stalled;
 mod stop;
+pub mod sweep;
 pub mod ttft;
 mod verifying;
 mod warm_up;

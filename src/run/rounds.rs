@@ -20,7 +20,7 @@ use crate::judge::{round_validity, verdict};
 use crate::plan::{Plan, arm_order};
 use crate::process::Sandbox;
 use crate::records::{Arm, ArmKind, CachePolicy, Dialect, Run, What};
-use crate::server::Connected;
+use crate::server::{Connected, Watcher};
 use crate::store::StoreError;
 use crate::task::Source;
 use crate::workspace::{Base, Fingerprint};
@@ -34,6 +34,8 @@ pub struct Context {
     pub server: Connected,
     /// The protocols that agents speak, in which the server is warmed up.
     pub dialects: BTreeSet<Dialect>,
+    /// Watches it.
+    pub watcher: Watcher,
     /// The base of each session, in the order of the plan.
     pub bases: Vec<Base>,
     /// The folder for workspaces and homes.

@@ -50,7 +50,7 @@ impl Interface {
         Self {
             metrics: MetricNames::known(),
             dialects: None,
-            log: Vec::new(),
+            log: LogPattern::known(),
             reset: None,
         }
     }
@@ -156,6 +156,13 @@ impl Library {
         let (file, text) = self.0.text(name).ok()?;
         config::read_toml::<RawProfile>(&file, &text).ok()?.metrics
     }
+
+    /// What a profile says of the log; nothing also when it cannot be read.
+    pub(super) fn log(&self, name: &str) -> Vec<LogPattern> {
+        let read = |(file, text): (String, String)| config::read_toml::<RawProfile>(&file, &text);
+        let raw = self.0.text(name).ok().and_then(|found| read(found).ok());
+        raw.map_or_else(Vec::new, |raw| raw.log)
+    }
 }
 
 fn validate(name: &str, file: &str, mut raw: RawProfile) -> Result<Profile, FileError> {
@@ -202,7 +209,12 @@ fn validate(name: &str, file: &str, mut raw: RawProfile) -> Result<Profile, File
     let interface = Interface {
         metrics: raw.metrics.unwrap_or_else(MetricNames::known),
         dialects: raw.dialects,
-        log: raw.log,
+        // What a managed server is said to be set to must be its own words.
+        log: if raw.log.is_empty() && !is_managed {
+            LogPattern::known()
+        } else {
+            raw.log
+        },
         reset,
     };
     let kind = match raw.kind {

@@ -1,10 +1,13 @@
 //! Lines of a server's log, as events under common names. What each server writes stands in its
 //! profile as patterns; this file knows no server.
 
-use regex::Regex;
+use std::sync::LazyLock;
+
+use regex::{Regex, RegexSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::library::Library;
 use super::start::raw::Expression;
 
 /// A pattern for lines of the log: a `[[log]]` table of a profile.
@@ -150,7 +153,76 @@ pub fn events(patterns: &[LogPattern], line: &str) -> Vec<LogEvent> {
         .collect()
 }
 
+/// Reads lines by all patterns at once: a line that means nothing is looked at once.
+#[derive(Clone, Debug, Default)]
+pub struct LogReader {
+    patterns: Vec<LogPattern>,
+    /// `None` when there are too many or too large ones for a set; each is then tried.
+    set: Option<RegexSet>,
+}
+
+impl LogReader {
+    /// For these patterns; of several of one kind that fit a line the first counts.
+    pub fn new(patterns: Vec<LogPattern>) -> Self {
+        let texts = patterns.iter().map(|pattern| pattern.pattern.as_str());
+        Self {
+            set: RegexSet::new(texts).ok(),
+            patterns,
+        }
+    }
+
+    /// Whether there is a pattern for such events.
+    pub fn knows(&self, kind: LogEventKind) -> bool {
+        self.patterns.iter().any(|pattern| pattern.kind == kind)
+    }
+
+    /// What a line tells: of each kind one event at most, but every setting.
+    pub fn read(&self, line: &str) -> Vec<LogEvent> {
+        let fits: Vec<&LogPattern> = match &self.set {
+            Some(set) => set
+                .matches(line)
+                .iter()
+                .map(|index| &self.patterns[index])
+                .collect(),
+            None => self.patterns.iter().collect(),
+        };
+        let mut seen = Vec::new();
+        let mut told = Vec::new();
+        for pattern in fits {
+            if pattern.kind != LogEventKind::Setting && seen.contains(&pattern.kind) {
+                continue;
+            }
+            let events = pattern.read(line);
+            if !events.is_empty() {
+                seen.push(pattern.kind);
+            }
+            told.extend(events);
+        }
+        told
+    }
+}
+
+static KNOWN: LazyLock<Vec<LogPattern>> = LazyLock::new(|| {
+    let library = Library::new(None);
+    let mut known: Vec<LogPattern> = Vec::new();
+    let names = library.names();
+    for pattern in names.iter().flat_map(|name| library.log(name)) {
+        let same = |k: &LogPattern| {
+            (k.kind, k.pattern.as_str()) == (pattern.kind, pattern.pattern.as_str())
+        };
+        if !known.iter().any(same) {
+            known.push(pattern);
+        }
+    }
+    known
+});
+
 impl LogPattern {
+    /// Every pattern of the built-in profiles, for a server of which only the address is known.
+    pub fn known() -> Vec<Self> {
+        KNOWN.clone()
+    }
+
     fn read(&self, line: &str) -> Vec<LogEvent> {
         let Some(found) = self.pattern.captures(line) else {
             return Vec::new();

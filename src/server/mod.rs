@@ -21,18 +21,18 @@ mod raw;
 mod stall;
 mod start;
 mod target;
-mod told;
+mod watch;
 
 pub use change::{Change, ChangeError};
 pub use connect::{ConnectError, Connected, Wanted, connect};
 pub use http::{Answer, HttpError, ask};
 pub use identity::{Identity, model_list};
-pub use idle::{IdleError, still_there, wait_idle};
+pub use idle::{Idle, IdleError, still_there, wait_idle};
 pub use install::{InstallError, Installed, Surroundings, install};
 pub use journal::{Journal, Told as LogTold};
 pub use library::{Interface, Kind, Library, Profile, SERVER_SCHEMA};
 pub use life::{Death, Life, LifeError, Reset, ResetRequest, StartError};
-pub use log::{LogEvent, LogEventKind, LogPattern, RawLogPattern, events};
+pub use log::{LogEvent, LogEventKind, LogPattern, LogReader, RawLogPattern, events};
 pub use metrics::MetricNames;
 pub use open::{Opened, open};
 pub use pulse::{Pulse, pulse, watch_pulse};
@@ -43,4 +43,4 @@ pub use start::{
     Value, Variable, check_flags,
 };
 pub use target::{Target, TargetError};
-pub use told::{Told, told};
+pub use watch::{FollowError, Keeping, Span, Watcher};

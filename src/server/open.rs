@@ -13,6 +13,7 @@ use super::managed;
 use super::proof::{Witness, contradicted, prove};
 use super::start::Valued;
 use super::target::Target;
+use crate::clock::Stamp;
 use crate::gateway::{KeyStyle, Secret, Upstream};
 use crate::records::{ContextSource, Managed};
 use crate::sim::{Faults, Script, Sim, SimConfig, SimHandle};
@@ -32,14 +33,14 @@ pub struct Opened {
     pub model: Option<String>,
     /// What its profile says about how to look into it.
     pub interface: Interface,
+    /// What its log says.
+    pub journal: Journal,
     /// Time factor of a simulated server that was started here.
     pub speed: Option<f64>,
     /// The simulated server that was started here.
     pub sim: Option<SimHandle>,
     /// What becomes of its process.
     pub life: Life,
-    /// What its log says.
-    pub journal: Journal,
     /// How it was started; of its variables nothing yet.
     pub managed: Option<Box<Managed>>,
     /// What it was started with.
@@ -112,7 +113,10 @@ pub async fn open(
             speed,
             interface,
         } => {
-            let sim = Sim::start(SimConfig {
+            let key = key(wanted.key_env.as_ref())?;
+            let journal = Journal::masking(interface.log.clone(), key.clone());
+            let log = journal.clone();
+            let config = SimConfig {
                 listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
                 profile: profile.clone(),
                 speed: *speed,
@@ -121,9 +125,9 @@ pub async fn open(
                 log: sim_log,
                 server_log: None,
                 faults: Faults::default(),
-            })?;
+            };
+            let sim = Sim::start_telling(config, move |line| log.line(Stamp::now(), line))?;
             let url = sim.base_url();
-            let key = key(wanted.key_env.as_ref())?;
             Ok(Opened {
                 name: profile.name.clone(),
                 upstream: Upstream::new(&url, key.clone(), KeyStyle::ByDialect)?,
@@ -131,10 +135,10 @@ pub async fn open(
                 key,
                 model: wanted.model.clone(),
                 interface: interface.clone(),
+                journal,
                 speed: Some(*speed),
                 sim: Some(sim),
                 life: Life::not_ours(),
-                journal: Journal::new(interface.log.clone()),
                 managed: None,
                 valued: Vec::new(),
                 wanted_context: wanted.context,
@@ -150,6 +154,7 @@ pub async fn open(
             interface,
         } => {
             let key = key(wanted.key_env.as_ref().or(key_env.as_ref()))?;
+            let journal = Journal::masking(interface.log.clone(), key.clone());
             let life = resetting(Life::not_ours(), interface, url, key.as_ref());
             Ok(Opened {
                 name: name.clone(),
@@ -158,10 +163,10 @@ pub async fn open(
                 key,
                 model: wanted.model.clone().or_else(|| model.clone()),
                 interface: interface.clone(),
+                journal,
                 speed: None,
                 sim: None,
                 life,
-                journal: Journal::new(interface.log.clone()),
                 managed: None,
                 valued: Vec::new(),
                 wanted_context: wanted.context,
@@ -175,7 +180,7 @@ pub async fn open(
             project,
         } => {
             let key = key(wanted.key_env.as_ref().or(recipe.key_env.as_ref()))?;
-            let journal = Journal::new(interface.log.clone());
+            let journal = Journal::masking(interface.log.clone(), key.clone());
             let started =
                 managed::begin(recipe, project.as_deref(), journal.clone(), key.clone()).await?;
             let life = resetting(started.life, interface, &started.url, key.as_ref());

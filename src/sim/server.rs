@@ -19,7 +19,7 @@ use super::faults::Faults;
 use super::http::Service;
 use super::memory::Memory;
 use super::profile::SimProfile;
-use super::server_log::ServerLog;
+use super::server_log::{Listener, ServerLog};
 use super::truth::{SCHEMA, Truth, TruthLog};
 use crate::clock::Stamp;
 use crate::task::Walkthrough;
@@ -110,6 +110,21 @@ impl Sim {
     /// The address is in use or cannot be had, the configuration is invalid, or the log cannot be
     /// created. Nothing is left running then.
     pub fn start(config: SimConfig) -> Result<SimHandle, SimError> {
+        Self::start_with(config, None)
+    }
+
+    /// The same, and tells every line of the server's log; what is told must not take long.
+    ///
+    /// # Errors
+    /// As for [`Self::start`].
+    pub fn start_telling(
+        config: SimConfig,
+        tell: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<SimHandle, SimError> {
+        Self::start_with(config, Some(Arc::new(tell)))
+    }
+
+    fn start_with(config: SimConfig, tell: Option<Listener>) -> Result<SimHandle, SimError> {
         let speed = config.speed;
         if !(speed > 0.0 && speed.is_finite()) {
             return Err(SimError::Speed(speed));
@@ -134,8 +149,8 @@ impl Sim {
             move |source| SimError::Log { path, source }
         };
         let mut log = TruthLog::create(config.log.as_deref()).map_err(create(&config.log))?;
-        let server_log =
-            ServerLog::create(config.server_log.as_deref()).map_err(create(&config.server_log))?;
+        let server_log = ServerLog::create(config.server_log.as_deref(), tell)
+            .map_err(create(&config.server_log))?;
         log.write(&Truth::Start {
             schema: SCHEMA.to_owned(),
             profile: config.profile.name.clone(),

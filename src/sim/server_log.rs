@@ -9,9 +9,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::memory::Shortage;
 use super::profile::SimProfile;
 
+/// Whoever is told each line.
+pub type Listener = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// The open log, or none; shared by those who refuse and those who serve.
-#[derive(Clone, Debug, Default)]
-pub struct ServerLog(Option<Arc<Mutex<File>>>);
+#[derive(Clone, Default)]
+pub struct ServerLog {
+    file: Option<Arc<Mutex<File>>>,
+    listener: Option<Listener>,
+}
+
+impl std::fmt::Debug for ServerLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut log = f.debug_struct("ServerLog");
+        log.field("file", &self.file);
+        log.finish_non_exhaustive()
+    }
+}
 
 /// A request that was served.
 #[derive(Clone, Copy, Debug)]
@@ -33,9 +47,12 @@ pub struct Served {
 }
 
 impl ServerLog {
-    pub(super) fn create(path: Option<&Path>) -> std::io::Result<Self> {
+    pub(super) fn create(path: Option<&Path>, listener: Option<Listener>) -> std::io::Result<Self> {
         let file = path.map(File::create).transpose()?;
-        Ok(Self(file.map(|file| Arc::new(Mutex::new(file)))))
+        Ok(Self {
+            file: file.map(|file| Arc::new(Mutex::new(file))),
+            listener,
+        })
     }
 
     /// The first lines: what the server is set to.
@@ -70,7 +87,7 @@ impl ServerLog {
 
     /// A request was served.
     pub fn served(&self, served: &Served) {
-        if self.0.is_none() {
+        if self.file.is_none() && self.listener.is_none() {
             return;
         }
         let Served {
@@ -104,7 +121,10 @@ impl ServerLog {
     }
 
     fn line(&self, line: Arguments<'_>) {
-        let Some(file) = &self.0 else { return };
+        if let Some(listener) = &self.listener {
+            listener(&line.to_string());
+        }
+        let Some(file) = &self.file else { return };
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = file.write_all(format!("{line}\n").as_bytes()) {
             tracing::warn!(%error, "the simulated server's own log cannot be written");

@@ -8,7 +8,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::clock::Seconds;
-use crate::records::{Event, Kept, LOAD_COMMANDS, LoadEvent, LoadRun, RUN_SCHEMA, Run};
+use crate::records::{
+    Event, Kept, LOAD_COMMANDS, LoadEvent, LoadRun, RUN_SCHEMA, Run, SWEEP_SCHEMA, Sweep,
+    SweepEvent,
+};
 
 /// A results folder that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +35,7 @@ pub enum ReadError {
         message: String,
     },
     /// Of a version that this flashrig does not know.
-    #[error("{path}: schema is {found:?}; this flashrig reads {RUN_SCHEMA:?}")]
+    #[error("{path}: schema is {found:?}; this flashrig reads {RUN_SCHEMA:?} and {SWEEP_SCHEMA:?}")]
     Schema {
         /// The file.
         path: PathBuf,
@@ -55,6 +58,9 @@ pub enum Stored {
     Pair(Box<Run>),
     /// `fit` and `ttft`.
     Load(Box<LoadRun>),
+    /// `sweep`, which has a schema of its own.
+    #[schemars(skip)]
+    Sweep(Box<Sweep>),
 }
 
 /// A line of `events.jsonl` of a run of any kind.
@@ -65,6 +71,8 @@ pub enum StoredEvent {
     Pair(Box<Event>),
     /// `fit` and `ttft`.
     Load(Box<LoadEvent>),
+    /// `sweep`.
+    Sweep(Box<SweepEvent>),
 }
 
 /// Reads the record of a run: `run.json` when it is there, else what `events.jsonl` tells.
@@ -77,25 +85,37 @@ pub fn read_run(folder: &Path) -> Result<Stored, ReadError> {
     match fs::read_to_string(&path) {
         Ok(text) => {
             let value = versioned(&path, &text)?;
-            Ok(if is_load(&value) {
-                Stored::Load(Box::new(parse(&path, &text)?))
-            } else {
-                Stored::Pair(Box::new(parse(&path, &text)?))
+            Ok(match Sort::of(&value) {
+                Sort::Pair => Stored::Pair(Box::new(parse(&path, &text)?)),
+                Sort::Load => Stored::Load(Box::new(parse(&path, &text)?)),
+                Sort::Sweep => Stored::Sweep(Box::new(parse(&path, &text)?)),
             })
         }
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(if begins_as_load(&events)? {
-            Stored::Load(Box::new(fold(&events)?.0))
-        } else {
-            Stored::Pair(Box::new(fold(&events)?.0))
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(match begins_as(&events)? {
+            Sort::Pair => Stored::Pair(Box::new(fold(&events)?.0)),
+            Sort::Load => Stored::Load(Box::new(fold(&events)?.0)),
+            Sort::Sweep => Stored::Sweep(Box::new(fold(&events)?.0)),
         }),
         Err(source) => Err(ReadError::Unreadable { path, source }),
     }
 }
 
-/// Whether the record is one of `fit` or `ttft`.
-fn is_load(record: &Value) -> bool {
-    let command = record.get("command").and_then(Value::as_str);
-    command.is_some_and(|c| LOAD_COMMANDS.contains(&c))
+/// Which sort of record it is.
+#[derive(Clone, Copy)]
+enum Sort {
+    Pair,
+    Load,
+    Sweep,
+}
+
+impl Sort {
+    fn of(record: &Value) -> Self {
+        match record.get("command").and_then(Value::as_str) {
+            Some("sweep") => Self::Sweep,
+            Some(command) if LOAD_COMMANDS.contains(&command) => Self::Load,
+            _ => Self::Pair,
+        }
+    }
 }
 
 /// The version first: a later format may lack fields that this one needs.
@@ -105,7 +125,7 @@ fn versioned(path: &Path, text: &str) -> Result<Value, ReadError> {
         .get("schema")
         .and_then(|s| s.as_str())
         .unwrap_or_default();
-    if found != RUN_SCHEMA {
+    if found != RUN_SCHEMA && found != SWEEP_SCHEMA {
         return Err(ReadError::Schema {
             path: path.to_owned(),
             found: found.to_owned(),
@@ -133,15 +153,13 @@ fn read_text(path: &Path) -> Result<String, ReadError> {
     })
 }
 
-/// Whether the first event starts a run of `fit` or `ttft`.
-fn begins_as_load(path: &Path) -> Result<bool, ReadError> {
+/// Which sort of run the first event starts.
+fn begins_as(path: &Path) -> Result<Sort, ReadError> {
     let text = read_text(path)?;
     let first = text.lines().next().unwrap_or_default();
     let event: Option<Value> = serde_json::from_str(first).ok();
-    Ok(event
-        .as_ref()
-        .and_then(|e| e.pointer("/what/run"))
-        .is_some_and(is_load))
+    let record = event.as_ref().and_then(|e| e.pointer("/what/run"));
+    Ok(record.map_or(Sort::Pair, Sort::of))
 }
 
 /// Folds the events; the second is the instant of the last one. The last line may be cut off: the

@@ -34,7 +34,7 @@ pub enum ReopenError {
 pub struct Store<R: Kept = Run> {
     folder: PathBuf,
     events: File,
-    requests: File,
+    requests: Option<File>,
     run: Option<R>,
 }
 
@@ -65,7 +65,8 @@ impl<R: Kept> Store<R> {
             let path = folder.join(name);
             File::create(&path).map_err(fail(&path))
         };
-        let (events, requests) = (open("events.jsonl")?, open("requests.jsonl")?);
+        let events = open("events.jsonl")?;
+        let requests = R::REQUESTS.then(|| open("requests.jsonl")).transpose()?;
         for name in R::FOLDERS {
             let inner = folder.join(name);
             fs::create_dir(&inner).map_err(fail(&inner))?;
@@ -91,7 +92,8 @@ impl<R: Kept> Store<R> {
             let path = folder.join(name);
             open_whole_lines(&path).map_err(|source| StoreError { path, source })
         };
-        let (events, requests) = (open("events.jsonl")?, open("requests.jsonl")?);
+        let events = open("events.jsonl")?;
+        let requests = R::REQUESTS.then(|| open("requests.jsonl")).transpose()?;
         let store = Self {
             folder: folder.to_owned(),
             events,
@@ -148,9 +150,12 @@ impl<R: Kept> Store<R> {
         attempts: &[Attempt],
     ) -> Result<(), StoreError> {
         let path = self.folder.join("requests.jsonl");
+        let Some(requests) = &mut self.requests else {
+            return Ok(());
+        };
         for attempt in attempts {
             append(
-                &mut self.requests,
+                requests,
                 &path,
                 &RequestLine {
                     round,

@@ -21,7 +21,7 @@ use crate::records::{Calibration, LoadRun, LoadSpec, LoadWhat, RunState};
 use crate::report;
 use crate::run::fit::{Begin, FitContext, execute, shape};
 use crate::run::{Bus, Live, Stop};
-use crate::server::Target;
+use crate::server::{Target, Watcher};
 use crate::store::{Store, Stored, read_run, write_atomically};
 
 pub use args::FitArgs;
@@ -65,6 +65,14 @@ pub async fn fit(args: FitArgs, console: Console) -> Result<Exit, Failure> {
         RunState::Failed | RunState::Unfinished => Exit::Rig,
         RunState::Finished => Exit::of(answer(&run, &cells(&run)), args.strict),
     })
+}
+
+/// Whether what was typed makes sense, before anything is started.
+///
+/// # Errors
+/// The first option that makes none.
+pub fn check(args: &FitArgs) -> Result<(), Failure> {
+    typed::spec(args).map(drop)
 }
 
 fn show(run: &LoadRun, folder: &Path, console: Console) -> Result<(), Failure> {
@@ -117,6 +125,7 @@ async fn new(
     let id = format!("{}-fit", origin.wall.strftime("%Y%m%dT%H%M%SZ"));
     let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;
     let folder = store.folder().to_owned();
+    let watcher = Watcher::start(&server, &origin, &folder).or_rig()?;
     let record = begun(
         "fit",
         store.id(),
@@ -129,6 +138,7 @@ async fn new(
         speed: speed(&server),
         embedded: matches!(target, Target::Simulated { .. }),
         server,
+        watcher,
         client: aimed,
         calibration,
         spec,
@@ -145,10 +155,14 @@ async fn again(
     live: Told,
     stop: Stop,
 ) -> Result<(FitContext, Begin, PathBuf), Failure> {
-    if let Ok(Stored::Pair(run)) = read_run(folder) {
+    let other = match read_run(folder) {
+        Ok(Stored::Pair(run)) => Some((run.id, run.command)),
+        Ok(Stored::Sweep(run)) => Some((run.id, run.command)),
+        Ok(Stored::Load(_)) | Err(_) => None,
+    };
+    if let Some((id, command)) = other {
         return Err(usage(format!(
-            "--resume: {} is a run of {}, not of fit",
-            run.id, run.command
+            "--resume: {id} is a run of {command}, not of fit"
         )));
     }
     let (store, last) = Store::<LoadRun>::reopen(folder).or_usage()?;
@@ -194,10 +208,12 @@ async fn again(
     let _ = live.send(Live::Fact(Box::new(LoadWhat::RunStarted {
         run: Box::new(run.clone()),
     })));
+    let watcher = Watcher::start(&server, &origin, folder).or_rig()?;
     let context = FitContext {
         speed: speed(&server),
         embedded: matches!(target, Target::Simulated { .. }),
         server,
+        watcher,
         client: aimed,
         calibration,
         spec,

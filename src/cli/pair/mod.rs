@@ -3,6 +3,8 @@
 pub(super) mod surroundings;
 mod typed;
 
+use std::path::Path;
+
 use anyhow::anyhow;
 use tokio::sync::mpsc;
 
@@ -19,7 +21,7 @@ use crate::plan::Plan;
 use crate::records::{RUN_SCHEMA, Rig, Run, RunState, Spec};
 use crate::report;
 use crate::run::{Bodies, Bus, Context, Live, Scratch, Stop, execute, warm_up};
-use crate::server::Target;
+use crate::server::{Target, Watcher};
 use crate::store::Store;
 use surroundings::{bases, dialects, find_agents, host, needed_programs, reach, secret, writable};
 use typed::{Typed, plan};
@@ -82,6 +84,14 @@ pub async fn pair(args: PairArgs, console: Console) -> Result<Exit, Failure> {
     })
 }
 
+/// Whether what was typed makes sense, before anything is started.
+///
+/// # Errors
+/// The first option or task that makes none.
+pub fn check(args: &PairArgs, project: &Path) -> Result<(), Failure> {
+    Typed::read(args, project).map(drop)
+}
+
 async fn prepare(
     args: &PairArgs,
     wanted: &Typed,
@@ -110,6 +120,7 @@ async fn prepare(
     let id = run_id(&origin, &plan);
     let store = Store::create(&args.results, &id).or_rig()?;
     let results = store.folder().to_owned();
+    let watcher = Watcher::start(&server, &origin, &results).or_rig()?;
     let cores = std::thread::available_parallelism()
         .ok()
         .and_then(|n| u32::try_from(n.get()).ok());
@@ -149,6 +160,7 @@ async fn prepare(
         plan,
         server,
         dialects,
+        watcher,
         bases,
         scratch,
         results,

@@ -10,6 +10,7 @@ use super::typed::Typed;
 use crate::agent::{self, FindError, Found, Profile, find, install};
 use crate::cli::args::PairArgs;
 use crate::cli::exit::{Exit, Failure, OrFail, usage};
+use crate::cli::loading::follow_log;
 use crate::cli::setting::Setting;
 use crate::plan::Agent;
 use crate::records::{Dialect, Host};
@@ -89,10 +90,12 @@ pub async fn reach(args: &PairArgs, wanted: &Typed, target: &Target) -> Result<C
         key_env: args.server.key_env.clone(),
     };
     let connected = connect(target, &asked, scripts.into_values().collect(), None).await;
-    match connected {
-        Err(error) if error.is_mistyped() => Err(error).or_usage(),
-        other => other.or_rig(),
-    }
+    let server = match connected {
+        Err(error) if error.is_mistyped() => Err(error).or_usage()?,
+        other => other.or_rig()?,
+    };
+    follow_log(args.server.server_log.as_deref(), target, &server.journal)?;
+    Ok(server)
 }
 
 /// Finds, installs where that is wanted, and identifies every agent.

@@ -110,6 +110,7 @@ pub(crate) fn measured(round: u32, context_tokens: u64, walls: &[f64]) -> Measur
         sessions: u32::try_from(walls.len()).unwrap(),
         idle_wait_s: None,
         reset_s: None,
+        idle_by: None,
         start_skew_s: Some(Seconds(0.001)),
         warm_span_s: Some(Seconds(longest * f64::from(CHECKS))),
         lanes: walls.iter().enumerate().map(lane).collect(),

@@ -37,6 +37,7 @@ fn measured(round: u32, turns: Vec<(&str, Turn)>) -> Measured {
         sessions: u32::try_from(turns.len()).unwrap(),
         idle_wait_s: None,
         reset_s: None,
+        idle_by: None,
         start_skew_s: Some(Seconds(0.01)),
         warm_span_s: None,
         lanes: turns

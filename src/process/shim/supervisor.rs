@@ -234,7 +234,19 @@ impl Supervisor {
                 }
                 self.next_look = Instant::now();
             }
+            Event::Order(Order::AskLeader) => self.ask_leader(),
             Event::OwnerGone => self.kill_now(),
+        }
+    }
+
+    /// Only while it runs: a pid that was reaped may be somebody else's.
+    fn ask_leader(&mut self) {
+        if self.leader_gone || !matches!(self.phase, Phase::Running) {
+            return;
+        }
+        let members = self.tree.look();
+        if let Some(leader) = members.iter().find(|member| member.pid == self.leader) {
+            leader.signal(Signal::SIGTERM);
         }
     }
 

@@ -11,13 +11,11 @@ use super::sides::{Over, Sides};
 use crate::clock::Seconds;
 use crate::load::{Meter, Prepared, SessionAttempt, SessionPlan, salt};
 use crate::plan::grid::Step;
-use crate::records::{Lane, Measured, ServerTold, SideTurn, StopKind, Turn};
+use crate::records::{Lane, Measured, SideTurn, StopKind, Turn};
 use crate::run::Stop;
 use crate::run::server_life::{Lost, found_lost};
-use crate::server::{IdleError, Told, life_words, pulse, told, wait_idle};
+use crate::server::{IdleError, life_words, pulse, wait_idle};
 
-/// How often the server is asked how much memory it uses.
-const MEMORY_EVERY: Duration = Duration::from_millis(500);
 /// The longest wait for the server to be idle, on the wall clock.
 const IDLE_LIMIT: Duration = Duration::from_secs(600);
 
@@ -48,26 +46,29 @@ pub async fn measure(context: &FitContext, step: Step, attempt: u64) -> anyhow::
             measured.stopped = Some(lost.of_a_cell());
             return Ok(Taken::nothing(measured, Some(lost)));
         }
-        Some(waited) => measured.idle_wait_s = Some(Seconds(waited?.as_secs_f64() * context.speed)),
+        Some(idle) => {
+            let idle = idle?;
+            measured.was_idle(idle.waited, idle.by, context.speed);
+        }
     }
     let sessions = prepare(context, step, attempt).await?;
     // One for each session and one for a side request: none waits for a connection.
     context.client.connect(sessions.len() + 1).await;
-    let before = told(&context.server).await;
+    let mut watch = context.watcher.span();
+    watch.open().await;
     let meter = Meter::start(&context.client, context.embedded).context("the client's meter")?;
 
     let lanes = Lanes::new(step.sessions);
     let phases = phases(context, step, attempt, &lanes, sessions, &mut measured.side);
-    let (ended, most) = watching_memory(context, phases).await;
+    let ended = phases.await;
     measured.client = meter.finish();
-    let after = told(&context.server).await;
     let rows = context.client.take_rows();
+    measured.was_watched(watch.close(rows.iter().map(SessionAttempt::named)).await);
     if ended.is_err() {
         lanes.broken_off(&rows, context.speed);
     }
     measured.stopped = ended.err();
     measured.lanes = lanes.take();
-    measured.told = told_between(before, after, most);
     measured.start_skew_s = start_skew(context, &measured.lanes);
     measured.warm_span_s = warm_span(&measured.lanes, context.speed);
     let lost = lost_in(context, &measured).await;
@@ -182,43 +183,6 @@ async fn prepare(context: &FitContext, step: Step, attempt: u64) -> anyhow::Resu
             .collect::<Result<Vec<_>, _>>()
     });
     Ok(prepared.await??)
-}
-
-/// Runs `phases`, and meanwhile asks the server from time to time how much memory it uses.
-async fn watching_memory<T>(
-    context: &FitContext,
-    phases: impl Future<Output = T>,
-) -> (T, Option<u64>) {
-    let mut most = None;
-    tokio::pin!(phases);
-    loop {
-        tokio::select! {
-            biased;
-            done = &mut phases => return (done, most),
-            () = tokio::time::sleep(MEMORY_EVERY) => {
-                let told = told(&context.server);
-                tokio::select! {
-                    biased;
-                    done = &mut phases => return (done, most),
-                    told = told => most = most.max(told.memory_bytes),
-                }
-            }
-        }
-    }
-}
-
-fn told_between(before: Told, after: Told, most: Option<u64>) -> ServerTold {
-    // A server that keeps its peak tells of this combination only where the peak rose.
-    let peak = after
-        .peak_bytes
-        .filter(|_| after.peak_bytes > before.peak_bytes);
-    ServerTold {
-        refused: before
-            .refused
-            .zip(after.refused)
-            .map(|(before, after)| after.saturating_sub(before)),
-        peak_memory_bytes: most.max(peak),
-    }
 }
 
 /// Last first turn sent minus first one, less what was staggered on purpose.

@@ -29,7 +29,7 @@ use crate::records::{
     Calibration, Cell, CellStop, CellVerdict, LeftOut, LoadRun, LoadSpec, LoadWhat, Measured,
     StopKind,
 };
-use crate::server::Connected;
+use crate::server::{Connected, Watcher};
 use crate::store::StoreError;
 
 /// Everything that a run needs, prepared.
@@ -37,6 +37,8 @@ use crate::store::StoreError;
 pub struct FitContext {
     /// The server.
     pub server: Connected,
+    /// Watches it.
+    pub watcher: Watcher,
     /// The client.
     pub client: Client,
     /// How prompts are brought to their size.

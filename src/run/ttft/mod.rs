@@ -24,7 +24,7 @@ use crate::records::{
     Calibration, CellStop, Lane, LeftOut, LoadRun, LoadSpec, LoadWhat, Measured, RunState,
     StopKind, Turn,
 };
-use crate::server::{Connected, IdleError, Served, wait_idle, watch_pulse};
+use crate::server::{Connected, IdleError, Served, Watcher, wait_idle, watch_pulse};
 
 /// The longest wait for the server to be idle, on the wall clock.
 const IDLE_LIMIT: Duration = Duration::from_secs(600);
@@ -36,6 +36,8 @@ pub use crate::judge::ttft::LONG;
 pub struct TtftContext {
     /// The server.
     pub server: Connected,
+    /// Watches it.
+    pub watcher: Watcher,
     /// The client.
     pub client: Client,
     /// How prompts are brought to their size.
@@ -227,21 +229,23 @@ async fn measure(
     })?;
     let mut measured = Measured::nothing(round, prompt_tokens(&context.spec), agents);
     let idle = wait_idle(&context.server, IDLE_LIMIT);
-    let Some(waited) = context.stop.unless(idle).await else {
+    let Some(idle) = context.stop.unless(idle).await else {
         measured.stopped = Some(Stop::of_a_cell());
         return Ok((measured, Vec::new(), None));
     };
-    let waited = match waited {
+    let idle = match idle {
         Err(error @ IdleError::Gone(_)) => {
             let lost = found_lost(&context.server).await.ok_or(error)?;
             measured.stopped = Some(lost.of_a_cell());
             return Ok((measured, Vec::new(), Some(lost)));
         }
-        waited => waited?,
+        idle => idle?,
     };
-    measured.idle_wait_s = Some(Seconds(waited.as_secs_f64() * speed));
+    measured.was_idle(idle.waited, idle.by, speed);
     let requests = prepare(context, round, agents).await?;
     context.client.connect(requests.len()).await;
+    let mut watch = context.watcher.span();
+    watch.open().await;
     let meter = Meter::start(&context.client, context.embedded).context("the client's meter")?;
     let mut seen = None;
     let limit = context.client.aim().limits_on_the_wall().first_token;
@@ -255,6 +259,7 @@ async fn measure(
     let volley = context.stop.unless(volley).await;
     measured.client = meter.finish();
     let rows = context.client.take_rows();
+    measured.was_watched(watch.close(rows.iter().map(SessionAttempt::named)).await);
     let Some(lanes) = volley else {
         measured.stopped = Some(Stop::of_a_cell());
         return Ok((measured, rows, None));

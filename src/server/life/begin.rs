@@ -27,6 +27,8 @@ const TRIES: u32 = 3;
 const SHOWN_LINES: usize = 12;
 /// For output that is still held when everything has ended.
 pub(super) const DRAIN: Duration = Duration::from_millis(500);
+/// Lines of the log between two looks at how many are lost.
+const COUNT_EVERY: u32 = 256;
 /// Bytes kept of a line of the log.
 const LINE_BYTES: usize = 8 * 1024;
 
@@ -96,7 +98,7 @@ pub(super) async fn begin(
     shared.state.send_replace(State::Starting);
     let oom = OomKills::now();
     let running = Prepared::new(spec(plan)).await?.go().await?;
-    shared.follow(running.stdout.clone());
+    shared.figures().reading = None;
     let pump = tokio::spawn(pump(
         running.stdout.clone(),
         plan.journal.clone(),
@@ -231,6 +233,13 @@ fn spec(plan: &Plan) -> Spec {
 
 /// Hands the lines of the log on as they come, each with the time at which it was read.
 async fn pump(lines: Lines, journal: Journal, secrets: Vec<Secret>) {
+    let mut lost = 0;
+    let mut count_lost = || {
+        let all = lines.report().lost_lines;
+        journal.lose(all - lost);
+        lost = all;
+    };
+    let mut since = 0_u32;
     while let Some(line) = lines.next().await {
         let mut text = line.text();
         for secret in &secrets {
@@ -238,5 +247,13 @@ async fn pump(lines: Lines, journal: Journal, secrets: Vec<Secret>) {
             text = String::from_utf8_lossy(&masked).into_owned().into();
         }
         journal.line(line.stamp, &text);
+        since += 1;
+        if since == COUNT_EVERY {
+            since = 0;
+            count_lost();
+            // A log that never pauses must not keep others from their turn.
+            tokio::task::yield_now().await;
+        }
     }
+    count_lost();
 }

@@ -9,7 +9,7 @@ use super::begin::{Begun, DRAIN, begin};
 use super::{Death, StartError, words};
 use crate::clock::Stamp;
 use crate::gateway::Secret;
-use crate::process::{Lines, OomKills, Reading, Running, StopReason, TreeEnd};
+use crate::process::{OomKills, Reading, Running, StopReason, TreeEnd};
 use crate::server::journal::Journal;
 use crate::server::start::Launch;
 
@@ -58,15 +58,6 @@ pub(super) enum State {
 pub(super) struct Figures {
     pub(super) reading: Option<Reading>,
     pub(super) peak_rss_bytes: Option<u64>,
-    lines: Option<Lines>,
-    lost_before: u64,
-}
-
-impl Figures {
-    pub(super) fn lost_lines(&self) -> u64 {
-        let now = self.lines.as_ref().map_or(0, |l| l.report().lost_lines);
-        self.lost_before + now
-    }
 }
 
 impl Shared {
@@ -80,14 +71,6 @@ impl Shared {
 
     pub(super) fn figures(&self) -> MutexGuard<'_, Figures> {
         self.figures.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Another process of it begins to write.
-    pub(super) fn follow(&self, lines: Lines) {
-        let mut figures = self.figures();
-        figures.lost_before = figures.lost_lines();
-        figures.lines = Some(lines);
-        figures.reading = None;
     }
 
     /// Takes in a sample.

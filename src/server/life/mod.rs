@@ -285,11 +285,4 @@ impl Life {
     pub fn peak_rss_bytes(&self) -> Option<u64> {
         self.kept.as_ref()?.shared.figures().peak_rss_bytes
     }
-
-    /// Lines of its log that came faster than they were read, and are lost.
-    pub fn lost_lines(&self) -> u64 {
-        self.kept
-            .as_ref()
-            .map_or(0, |kept| kept.shared.figures().lost_lines())
-    }
 }

@@ -9,7 +9,6 @@ use super::raw::Value;
 use super::recipe::Recipe;
 use super::template::Template;
 use super::variable::{FOLDERS, FileKind, Told};
-use crate::embedded;
 use crate::gateway::Secret;
 use crate::process::find_program;
 use crate::server::installed;
@@ -402,9 +401,37 @@ impl Launch {
     }
 }
 
+impl Recipe {
+    /// Where its program is on this machine.
+    ///
+    /// # Errors
+    /// It is not there; says in a few words what to do.
+    pub fn program_here(&self, places: &Places) -> Result<PathBuf, String> {
+        let mut bare = self.clone();
+        // Whether its files are there is another question.
+        for variable in &mut bare.variables {
+            variable.file = FileKind::OrName;
+        }
+        match Launch::new(bare, places.clone()) {
+            Ok(launch) => Ok(launch.program),
+            Err(LaunchError::NoProgram { .. } | LaunchError::NotInstalled { .. })
+                if can_be_installed(&self.install) =>
+            {
+                Err(format!(
+                    "not installed: flashrig servers install {}",
+                    self.install
+                ))
+            }
+            Err(LaunchError::NoProgram { program, .. }) if program.contains('/') => {
+                Err(format!("{program} is not there"))
+            }
+            Err(LaunchError::NoProgram { program, .. }) => Err(format!("{program} is not on PATH")),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
 /// Whether `flashrig servers install` knows it.
 fn can_be_installed(name: &str) -> bool {
-    embedded::HARNESS
-        .get_dir(format!("python/{name}"))
-        .is_some()
+    installed::names().iter().any(|known| known == name)
 }

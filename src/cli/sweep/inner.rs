@@ -1,0 +1,115 @@
+//! The command that is measured, read as flashrig itself will read it when a unit starts.
+
+use std::path::Path;
+
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory as _, Parser as _};
+
+use crate::cli::args::{Cli, Command, ServerArgs};
+use crate::cli::exit::{Failure, OrFail, usage};
+use crate::cli::{fit, pair, ttft};
+use crate::config::nearest;
+
+/// The commands that can be measured.
+const MEASURABLE: [&str; 3] = ["pair", "fit", "ttft"];
+
+/// Options that the sweep gives, by their identifiers and as typed.
+const OWN: [(&str, &str); 6] = [
+    ("server", "--server"),
+    ("sets", "--set"),
+    ("server_log", "--server-log"),
+    ("results", "--results"),
+    ("resume", "--resume"),
+    ("json", "--json"),
+];
+
+/// The command that is measured.
+#[derive(Clone, Debug)]
+pub struct Inner {
+    /// Its name.
+    pub name: String,
+    /// What the sweep adds to it.
+    pub added: Vec<String>,
+}
+
+/// Reads the command as typed.
+///
+/// # Errors
+/// It is none that can be measured, cannot be read, or has options that the sweep gives.
+pub fn read(words: &[String]) -> Result<Inner, Failure> {
+    let Some(name) = words.first() else {
+        return Err(usage(
+            "there is no command to measure; give pair, fit or ttft with its options after `--`, \
+             e.g. flashrig sweep --set max_concurrent=1,4 -- ttft --agents 4",
+        ));
+    };
+    if !MEASURABLE.contains(&name.as_str()) {
+        let hint = nearest(name, MEASURABLE)
+            .map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"));
+        return Err(usage(format!(
+            "a sweep cannot measure {name:?}{hint}; after `--` it takes pair, fit or ttft with its \
+             options"
+        )));
+    }
+    let line = std::iter::once("flashrig").chain(words.iter().map(String::as_str));
+    let matches = Cli::command().try_get_matches_from(line).map_err(wrong)?;
+    let typed = matches.subcommand_matches(name).ok_or_else(|| {
+        usage(format!(
+            "after `--` there is more than one command; give {name} alone"
+        ))
+    })?;
+    if let Some((_, option)) = OWN.iter().find(|(id, _)| is_typed(typed, id)) {
+        return Err(usage(format!(
+            "{option} after `--` is given by the sweep itself for each measurement; {}",
+            match *option {
+                "--server" | "--set" | "--results" => format!("move {option} before `--`"),
+                "--json" => "move --json before `--` for the sweep's own record".to_owned(),
+                "--resume" => "flashrig sweep --resume goes on with a whole sweep".to_owned(),
+                _ => format!("leave {option} out"),
+            }
+        )));
+    }
+    let added = if is_typed(typed, "rounds") {
+        Vec::new()
+    } else {
+        ["--rounds", "1"].map(str::to_owned).to_vec()
+    };
+    Ok(Inner {
+        name: name.clone(),
+        added,
+    })
+}
+
+fn is_typed(matches: &ArgMatches, id: &str) -> bool {
+    matches.try_contains_id(id).is_ok()
+        && matches.value_source(id) == Some(ValueSource::CommandLine)
+}
+
+/// Reads a unit's whole command line, and has the command look at its options.
+///
+/// # Errors
+/// It makes no sense.
+pub fn check(line: &[String], project: &Path) -> Result<ServerArgs, Failure> {
+    let words = std::iter::once("flashrig").chain(line.iter().map(String::as_str));
+    match Cli::try_parse_from(words).map_err(wrong)?.command {
+        Command::Pair(args) => pair::check(&args, project).map(|()| args.server),
+        Command::Fit(args) => fit::check(&args).map(|()| args.server),
+        Command::Ttft(args) => ttft::check(&args).map(|()| args.server),
+        _ => Err(anyhow::anyhow!("{:?} cannot be measured", line.first())).or_usage(),
+    }
+}
+
+fn wrong(error: clap::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => usage(
+            "help is not measured; flashrig pair --help, flashrig fit --help and flashrig ttft \
+             --help tell the options",
+        ),
+        _ => {
+            let words = error.to_string();
+            let words = words.trim_start_matches("error: ").trim_end();
+            usage(format!("the command after `--`: {words}"))
+        }
+    }
+}

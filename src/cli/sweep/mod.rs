@@ -1,0 +1,189 @@
+//! `flashrig sweep`: from what was typed to a prepared sweep, its execution and its report.
+
+mod args;
+mod inner;
+mod progress;
+mod typed;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use tokio::sync::mpsc;
+
+use super::console::Console;
+use super::exit::{Exit, Failure, OrFail, usage};
+use super::pair::surroundings::{host, writable};
+use super::signals;
+use crate::clock::{Origin, Seconds, Stamp};
+use crate::judge::sweep::measured;
+use crate::records::{Rig, RunState, SWEEP_SCHEMA, Sweep, SweepSpec, SweepWhat};
+use crate::report;
+use crate::run::sweep::{Begin, SweepContext, execute};
+use crate::run::{Bus, Live, Stop};
+use crate::store::Store;
+
+pub use args::SweepArgs;
+
+/// Where a sweep's progress is told.
+type Told = mpsc::UnboundedSender<Live<SweepWhat>>;
+
+/// Runs the command.
+pub async fn sweep(args: SweepArgs, console: Console) -> Result<Exit, Failure> {
+    let (stopper, stop) = Stop::new();
+    let (live, told) = mpsc::unbounded_channel();
+    let remarks = live.downgrade();
+    let tell = move |_: &str| {
+        if let Some(live) = remarks.upgrade() {
+            let words = "stopping: letting the measured command end in order, keeping what was \
+                         finished (again to stop at once)";
+            let _ = live.send(Live::Note(words.to_owned()));
+        }
+    };
+    let watching = tokio::spawn(signals::watch(tell, stopper));
+    let showing = tokio::spawn(progress::show(console, told));
+    let result = match prepare(&args, live, stop.clone()) {
+        Ok((context, begin)) => {
+            let done = execute(&context, begin).await.or_rig();
+            // Here the context goes, and with it what is told.
+            done.map(|sweep| (sweep, context.folder.clone()))
+        }
+        Err(failure) => Err(failure),
+    };
+    let _ = showing.await;
+    watching.abort();
+    let (sweep, folder) = result?;
+    console
+        .run_result(&sweep, || report::sweep_text(&sweep), &shown(&folder))
+        .or_rig()?;
+    Ok(exit(&sweep))
+}
+
+/// 0 when one combination is the best, whether or not it can be told apart from others; 1 when all
+/// failed or left something undone; 3 when nothing could be measured.
+fn exit(sweep: &Sweep) -> Exit {
+    match (sweep.state, &sweep.verdict) {
+        (RunState::Interrupted, _) => Exit::Interrupted,
+        (RunState::Failed | RunState::Unfinished, _) => Exit::Rig,
+        (RunState::Finished, _) if measured(sweep) == 0 => Exit::Rig,
+        (RunState::Finished, Some(verdict)) if verdict.best.is_some() => Exit::Yes,
+        (RunState::Finished, _) => Exit::No,
+    }
+}
+
+/// The folder as people would type it here.
+fn shown(folder: &Path) -> PathBuf {
+    let here = std::env::current_dir().ok();
+    here.and_then(|here| folder.strip_prefix(here).ok())
+        .map_or_else(|| folder.to_owned(), Path::to_owned)
+}
+
+fn prepare(args: &SweepArgs, live: Told, stop: Stop) -> Result<(SweepContext, Begin), Failure> {
+    let project = std::env::current_dir().or_rig()?;
+    let program = std::env::current_exe().or_rig()?;
+    let note = |text: String| {
+        let _ = live.send(Live::Note(text));
+    };
+    let (store, origin, begin) = match &args.resume {
+        None => {
+            let spec = typed::spec(args, &project, &program)?;
+            writable(&args.results)?;
+            note(extent(&spec));
+            let origin = Origin::now();
+            let time = origin.wall.strftime("%Y%m%dT%H%M%SZ");
+            let id = format!("{time}-sweep-{}", spec.measures);
+            let store = Store::<Sweep>::create(&args.results, &id).or_rig()?;
+            let record = begun(store.id(), &origin, spec);
+            (store, origin, Begin::New(Box::new(record)))
+        }
+        Some(folder) => again(args, folder, &project, &program, &live)?,
+    };
+    let folder = std::path::absolute(store.folder()).or_rig()?;
+    let context = SweepContext {
+        program,
+        env: std::env::vars_os().collect(),
+        dir: project,
+        folder,
+        bus: Bus::new(origin, store, live),
+        stop,
+    };
+    Ok((context, begin))
+}
+
+/// A sweep that was stopped or killed.
+fn again(
+    args: &SweepArgs,
+    folder: &Path,
+    project: &Path,
+    program: &Path,
+    live: &Told,
+) -> Result<(Store<Sweep>, Origin, Begin), Failure> {
+    let other = crate::store::read_run(folder).or_usage()?;
+    if !matches!(other, crate::store::Stored::Sweep(_)) {
+        return Err(usage(format!(
+            "--resume: {} is no sweep; only sweeps and runs of fit can be taken up again, each by \
+             its own command",
+            folder.display()
+        )));
+    }
+    let (store, last) = Store::<Sweep>::reopen(folder).or_usage()?;
+    let sweep = store.run().cloned().ok_or_else(|| Failure {
+        exit: Exit::Usage,
+        error: anyhow!("--resume: {} holds no sweep", folder.display()),
+    })?;
+    typed::agrees(args, &sweep, project, program)?;
+    typed::valid(&sweep.spec, project)?;
+    // Instants go on from the last one: the time between is nobody's.
+    let mut origin = Origin::now();
+    let gone = u64::try_from(duration(last).as_nanos()).unwrap_or(u64::MAX);
+    origin.stamp = Stamp(origin.stamp.0.saturating_sub(gone));
+    let _ = live.send(Live::Fact(Box::new(SweepWhat::SweepStarted {
+        run: Box::new(sweep),
+    })));
+    let begin = Begin::Again {
+        command_line: std::env::args().collect(),
+    };
+    Ok((store, origin, begin))
+}
+
+fn duration(seconds: Seconds) -> std::time::Duration {
+    std::time::Duration::try_from_secs_f64(seconds.0).unwrap_or(std::time::Duration::MAX)
+}
+
+/// How much there is to do.
+fn extent(spec: &SweepSpec) -> String {
+    let (combinations, rounds) = (spec.combinations.len(), spec.rounds as usize);
+    format!(
+        "{combinations} combinations × {rounds} round{}: {} runs of {}, each with {} started anew",
+        if rounds == 1 { "" } else { "s" },
+        combinations * rounds,
+        spec.measures,
+        spec.server,
+    )
+}
+
+/// A record of which nothing is measured yet.
+fn begun(id: String, origin: &Origin, spec: SweepSpec) -> Sweep {
+    let cores = std::thread::available_parallelism().ok();
+    Sweep {
+        schema: SWEEP_SCHEMA.to_owned(),
+        id,
+        command: "sweep".to_owned(),
+        command_line: std::env::args().collect(),
+        started_at: origin.wall.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        state: RunState::Unfinished,
+        stopped_because: None,
+        rig: Rig {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            sandbox: "none".to_owned(),
+            cpu_s: None,
+        },
+        host: host(cores.and_then(|n| u32::try_from(n.get()).ok())),
+        spec,
+        units: Vec::new(),
+        open: None,
+        cut_short: Vec::new(),
+        resumed: 0,
+        rows: Vec::new(),
+        verdict: None,
+    }
+}

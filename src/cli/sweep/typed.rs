@@ -1,0 +1,166 @@
+//! What was typed for a sweep, validated before anything is started; and whether it agrees with
+//! the sweep that is taken up again.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use anyhow::{Context as _, anyhow};
+use sha2::{Digest as _, Sha256};
+
+use super::args::SweepArgs;
+use super::inner::{self, Inner};
+use crate::cli::exit::{Exit, Failure, OrFail, usage};
+use crate::cli::loading::{new_seed, target};
+use crate::config::Profiles;
+use crate::plan::sweep::{combinations, parse_setting};
+use crate::records::{RunState, Sweep, SweepSetting, SweepSpec};
+use crate::run::sweep::command_line;
+use crate::server::Target;
+
+/// How often each combination is measured unless it is said.
+const ROUNDS: u32 = 3;
+
+/// The sweep that was asked for, valid in every combination.
+///
+/// # Errors
+/// The first thing that makes no sense.
+pub fn spec(args: &SweepArgs, project: &Path, program: &Path) -> Result<SweepSpec, Failure> {
+    let Inner { name, added } = inner::read(&args.command)?;
+    if args.sets.is_empty() {
+        return Err(usage(
+            "there is nothing to sweep over; give a setting of the server and its values, e.g. \
+             --set max_concurrent=1,4",
+        ));
+    }
+    let server = args.server.clone().unwrap_or_else(|| "sim".to_owned());
+    // The address before what would be set of it.
+    startable(&server, project)?;
+    let settings = args.sets.iter().map(|text| parse_setting(text));
+    let settings: Vec<SweepSetting> = settings.collect::<Result<_, _>>().or_usage()?;
+    let spec = SweepSpec {
+        profile_sha256: profile_hash(&server, project)?,
+        rig_sha256: file_hash(program).or_rig()?,
+        server,
+        measures: name,
+        command: args.command.clone(),
+        added,
+        combinations: combinations(&settings, args.one_at_a_time).or_usage()?,
+        settings,
+        one_at_a_time: args.one_at_a_time,
+        rounds: args.rounds.unwrap_or(ROUNDS),
+        seed: args.seed.unwrap_or_else(new_seed),
+    };
+    valid(&spec, project)?;
+    Ok(spec)
+}
+
+/// Every combination can be started, as far as can be told without starting it.
+///
+/// # Errors
+/// The first that cannot.
+pub fn valid(spec: &SweepSpec, project: &Path) -> Result<(), Failure> {
+    for number in 1..=u32::try_from(spec.combinations.len()).unwrap_or(u32::MAX) {
+        let typed = inner::check(&command_line(spec, number, Path::new("results")), project)?;
+        target(typed.server.as_deref(), typed.speed, &typed.sets, project)?;
+    }
+    Ok(())
+}
+
+/// The server is one that flashrig can start anew for each unit.
+fn startable(server: &str, project: &Path) -> Result<(), Failure> {
+    match target(Some(server), None, &[], project)? {
+        Target::Simulated { .. } | Target::Managed { .. } => Ok(()),
+        Target::Attached { name, .. } => Err(usage(format!(
+            "a sweep starts the server anew for each measurement, and {name} is one that somebody \
+             else started; give a profile that says how to start it (flashrig servers list)"
+        ))),
+    }
+}
+
+fn profile_hash(server: &str, project: &Path) -> Result<String, Failure> {
+    let profiles = Profiles::new("server", "servers", Some(project));
+    let (_, text) = profiles.text(server).or_usage()?;
+    Ok(hex(&Sha256::digest(text.as_bytes())))
+}
+
+fn file_hash(path: &Path) -> anyhow::Result<String> {
+    let mut hash = Sha256::new();
+    let mut piece = vec![0; 1 << 16];
+    let mut read = || -> io::Result<()> {
+        let mut file = File::open(path)?;
+        loop {
+            match file.read(&mut piece)? {
+                0 => return Ok(()),
+                n => hash.update(&piece[..n]),
+            }
+        }
+    };
+    read().with_context(|| format!("cannot read flashrig's own program {}", path.display()))?;
+    Ok(hex(&hash.finalize()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whether a sweep can be gone on with, and what was typed agrees with it.
+///
+/// # Errors
+/// It is finished, or the first thing that differs.
+pub fn agrees(
+    args: &SweepArgs,
+    sweep: &Sweep,
+    project: &Path,
+    program: &Path,
+) -> Result<(), Failure> {
+    let (spec, id) = (&sweep.spec, &sweep.id);
+    if sweep.state == RunState::Finished {
+        return Err(usage(format!(
+            "--resume: {id} is finished; flashrig report shows it"
+        )));
+    }
+    let settings = args.sets.iter().map(|text| parse_setting(text));
+    let settings: Vec<SweepSetting> = settings.collect::<Result<_, _>>().or_usage()?;
+    // Typed, and another than the sweep's.
+    let differs = [
+        (
+            "--server",
+            args.server.as_ref().is_some_and(|s| *s != spec.server),
+        ),
+        ("--set", !settings.is_empty() && settings != spec.settings),
+        ("--one-at-a-time", args.one_at_a_time && !spec.one_at_a_time),
+        ("--rounds", args.rounds.is_some_and(|n| n != spec.rounds)),
+        ("--seed", args.seed.is_some_and(|seed| seed != spec.seed)),
+        (
+            "the command",
+            !args.command.is_empty() && args.command != spec.command,
+        ),
+    ];
+    if let Some((what, _)) = differs.iter().find(|(_, differs)| *differs) {
+        return Err(usage(format!(
+            "{what} is not what the sweep {id} was started with; leave it out to go on as before, or \
+             start a new sweep without --resume"
+        )));
+    }
+    let changed = [
+        (
+            format!("the profile of the server {}", spec.server),
+            profile_hash(&spec.server, project)? != spec.profile_sha256,
+        ),
+        (
+            "flashrig's own program".to_owned(),
+            file_hash(program).or_rig()? != spec.rig_sha256,
+        ),
+    ];
+    match changed.iter().find(|(_, changed)| *changed) {
+        None => Ok(()),
+        Some((what, _)) => Err(Failure {
+            exit: Exit::Usage,
+            error: anyhow!(
+                "{what} is not what it was when the sweep {id} was started, and its figures would \
+                 not belong together; start a new sweep without --resume"
+            ),
+        }),
+    }
+}

@@ -1,0 +1,270 @@
+//! The tables of a sweep: combinations by figures, no wider than a terminal.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use console::{Style, measure_text_width};
+
+use crate::config::{count_in_words, seconds_in_words};
+use crate::judge::sweep::row_name;
+use crate::records::{FigureKind, FigureOf, MemoryBy, Proven, RowFigure, Sweep, SweepRow};
+use crate::report::text::new_table;
+
+/// Columns of a terminal that everybody has.
+const WIDTH: usize = 100;
+/// Names of combinations that are longer are told once, and numbers stand for them.
+const NAME_WIDTH: usize = 44;
+
+/// Columns that belong together: they are never parted.
+struct Group {
+    heads: Vec<String>,
+    /// For each combination, a cell for each head.
+    cells: Vec<Vec<String>>,
+}
+
+impl Group {
+    fn widths(&self) -> Vec<usize> {
+        let width = |column: usize| {
+            let cells = self
+                .cells
+                .iter()
+                .map(|row| measure_text_width(&row[column]));
+            let widest = cells.max().unwrap_or(0);
+            widest.max(measure_text_width(&self.heads[column]))
+        };
+        (0..self.heads.len()).map(width).collect()
+    }
+
+    /// With the space on both sides of each column.
+    fn width(&self) -> usize {
+        self.widths().iter().map(|width| width + 2).sum()
+    }
+}
+
+/// All tables.
+pub fn tables(sweep: &Sweep, out: &mut String) {
+    let names = names(sweep, out);
+    let figures: BTreeSet<FigureOf> = sweep
+        .rows
+        .iter()
+        .flat_map(|row| row.figures.iter().filter(|f| f.value.is_some()))
+        .map(|figure| figure.of)
+        .collect();
+    let sizes: BTreeSet<(Option<u64>, Option<u32>)> = figures
+        .iter()
+        .map(|of| (of.context_tokens, of.sessions))
+        .collect();
+    for (context, sessions) in sizes {
+        let of_size = |of: &&FigureOf| (of.context_tokens, of.sessions) == (context, sessions);
+        let groups = figures
+            .iter()
+            .filter(of_size)
+            .map(|of| group(sweep, *of))
+            .collect();
+        table(title(context, sessions), &names, groups, out);
+    }
+    let groups = of_the_server(sweep);
+    table(Some("The server".to_owned()), &names, groups, out);
+}
+
+fn title(context: Option<u64>, sessions: Option<u32>) -> Option<String> {
+    let plural = |n: u32| format!("{n} session{}", if n == 1 { "" } else { "s" });
+    match (context, sessions) {
+        (Some(tokens), Some(n)) => Some(format!("{} at {}", plural(n), count_in_words(tokens))),
+        (Some(tokens), None) => Some(format!("{} context", count_in_words(tokens))),
+        (None, Some(n)) => Some(format!("{n} at once")),
+        (None, None) => None,
+    }
+}
+
+/// What combinations are called in the tables; long names are told here, and numbered.
+fn names(sweep: &Sweep, out: &mut String) -> Vec<String> {
+    let names: Vec<String> = sweep.rows.iter().map(|row| row_name(sweep, row)).collect();
+    if names
+        .iter()
+        .all(|name| measure_text_width(name) <= NAME_WIDTH)
+    {
+        return names;
+    }
+    let _ = writeln!(out);
+    for (row, name) in sweep.rows.iter().zip(&names) {
+        let _ = writeln!(out, "  {:>3}  {name}", row.combination);
+    }
+    let numbers = sweep.rows.iter().map(|row| row.combination.to_string());
+    numbers.collect()
+}
+
+/// As many tables as the width asks for, each with the combinations' names.
+fn table(title: Option<String>, names: &[String], groups: Vec<Group>, out: &mut String) {
+    let name_width = names
+        .iter()
+        .map(|n| measure_text_width(n))
+        .max()
+        .unwrap_or(0);
+    let name_width = name_width.max("combination".len()) + 4;
+    let (mut taken, mut width) = (Vec::new(), name_width);
+    let mut parts = Vec::new();
+    for group in groups {
+        if !taken.is_empty() && width + group.width() > WIDTH {
+            parts.push(std::mem::take(&mut taken));
+            width = name_width;
+        }
+        width += group.width();
+        taken.push(group);
+    }
+    parts.push(taken);
+    let mut title = title;
+    for part in parts.into_iter().filter(|part| !part.is_empty()) {
+        let _ = writeln!(out);
+        if let Some(title) = title.take() {
+            let _ = writeln!(out, "{}", Style::new().bold().apply_to(title));
+        }
+        let heads = part.iter().flat_map(|group| &group.heads);
+        let heads: Vec<&str> = std::iter::once("combination")
+            .chain(heads.map(String::as_str))
+            .collect();
+        let mut table = new_table(&heads, 1, &[]);
+        for (index, name) in names.iter().enumerate() {
+            let cells = part.iter().flat_map(|group| group.cells[index].clone());
+            table.add_row(std::iter::once(name.clone()).chain(cells));
+        }
+        let _ = writeln!(out, "{table}");
+    }
+}
+
+/// A figure, and what it is of the first combination's.
+fn group(sweep: &Sweep, of: FigureOf) -> Group {
+    let figures: Vec<Option<&RowFigure>> = sweep
+        .rows
+        .iter()
+        .map(|row| row.figures.iter().find(|figure| figure.of == of))
+        .collect();
+    let mut heads = vec![head(of.kind).to_owned()];
+    let mut columns: Vec<Vec<String>> = vec![
+        figures
+            .iter()
+            .map(|figure| value(of.kind, figure.and_then(|f| f.value)))
+            .collect(),
+    ];
+    if of.kind.has_ratio() {
+        heads.push("of first".to_owned());
+        let ratio = |row: &SweepRow, figure: Option<&RowFigure>| {
+            if row.combination == 1 {
+                return "1".to_owned();
+            }
+            let ratio = figure.and_then(|f| f.of_first.value);
+            ratio.map_or_else(|| "–".to_owned(), |v| format!("{v:.2}×"))
+        };
+        let rows = sweep.rows.iter().zip(&figures);
+        columns.push(rows.map(|(row, figure)| ratio(row, *figure)).collect());
+        if sweep.spec.rounds > 1 {
+            heads.push("95%".to_owned());
+            let interval = |figure: Option<&RowFigure>| {
+                let interval = figure.and_then(|f| f.of_first.ci95);
+                interval.map_or_else(|| "–".to_owned(), |[a, b]| format!("{a:.2}–{b:.2}"))
+            };
+            columns.push(figures.iter().map(|figure| interval(*figure)).collect());
+        }
+    }
+    Group {
+        heads,
+        cells: turned(&columns, figures.len()),
+    }
+}
+
+/// From columns to rows.
+fn turned(columns: &[Vec<String>], rows: usize) -> Vec<Vec<String>> {
+    (0..rows)
+        .map(|row| columns.iter().map(|column| column[row].clone()).collect())
+        .collect()
+}
+
+fn head(kind: FigureKind) -> &'static str {
+    match kind {
+        FigureKind::TogetherS => "together",
+        FigureKind::BackToBackS => "back to back",
+        FigureKind::TogetherOverBackToBack => "together/back to back",
+        FigureKind::WorstSlowdown => "worst slowdown",
+        FigureKind::DoneShare => "done",
+        FigureKind::Fits => "sessions that fit",
+        FigureKind::WarmTurnS => "warm turn",
+        FigureKind::ColdTtftS => "cold first token",
+        FigureKind::SideP95S => "side p95",
+        FigureKind::TtftMedianS => "first token",
+        FigureKind::TtftWorstS => "worst",
+        FigureKind::TokensPerS => "tokens/s",
+    }
+}
+
+fn value(kind: FigureKind, value: Option<f64>) -> String {
+    let Some(value) = value else {
+        return "–".to_owned();
+    };
+    match kind {
+        FigureKind::TogetherS
+        | FigureKind::BackToBackS
+        | FigureKind::WarmTurnS
+        | FigureKind::ColdTtftS
+        | FigureKind::SideP95S
+        | FigureKind::TtftMedianS
+        | FigureKind::TtftWorstS => seconds_in_words(value),
+        FigureKind::TogetherOverBackToBack | FigureKind::WorstSlowdown => format!("{value:.2}×"),
+        FigureKind::DoneShare => format!("{:.0}%", value * 100.0),
+        FigureKind::Fits => format!("{value:.0}"),
+        FigureKind::TokensPerS => format!("{value:.1}"),
+    }
+}
+
+/// Memory, start, what was measured, and what is proven.
+fn of_the_server(sweep: &Sweep) -> Vec<Group> {
+    let column = |head: String, cell: &dyn Fn(&SweepRow) -> String| Group {
+        heads: vec![head],
+        cells: sweep.rows.iter().map(|row| vec![cell(row)]).collect(),
+    };
+    let unknown = || "–".to_owned();
+    let mut groups = vec![column("measured".to_owned(), &|row| {
+        let failed = match row.failed {
+            0 => String::new(),
+            n => format!(", {n} failed"),
+        };
+        format!("{} of {}{failed}", row.measured, sweep.spec.rounds)
+    })];
+    let told = |by| sweep.rows.iter().any(|row| row.peak_memory_by == Some(by));
+    let by = match (told(MemoryBy::System), told(MemoryBy::Server)) {
+        (true, _) => "peak memory",
+        (false, true) => "peak memory (as told)",
+        (false, false) => "peak memory (not told)",
+    };
+    groups.push(column(by.to_owned(), &|row| {
+        let bytes = row.peak_memory_bytes;
+        bytes.map_or_else(unknown, bytes_in_words)
+    }));
+    if sweep.rows.iter().any(|row| row.ready_after_s.is_some()) {
+        groups.push(column("start to ready".to_owned(), &|row| {
+            row.ready_after_s
+                .map_or_else(unknown, |s| seconds_in_words(s.0))
+        }));
+    }
+    let settings = sweep.spec.settings.iter();
+    for (index, setting) in settings.enumerate() {
+        groups.push(column(setting.name.clone(), &|row| {
+            let proof = row.proofs.get(index);
+            match proof.map(|proof| proof.proven) {
+                _ if row.measured == 0 => unknown(),
+                Some(Proven::Proven) => "proven".to_owned(),
+                Some(Proven::NotProven) => "not proven".to_owned(),
+                Some(Proven::DidNothing) => "did nothing".to_owned(),
+                None => unknown(),
+            }
+        }));
+    }
+    groups
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with two digits")]
+fn bytes_in_words(bytes: u64) -> String {
+    match bytes as f64 {
+        b if b < 1e9 => format!("{:.0} MB", b / 1e6),
+        b => format!("{:.1} GB", b / 1e9),
+    }
+}

@@ -1,0 +1,267 @@
+//! One unit: the measured command as a process of its own, started, followed, ended, read.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use super::SweepContext;
+use crate::clock::{Seconds, Stamp};
+use crate::config::in_words;
+use crate::judge::sweep::{Reading, of_load, of_pair};
+use crate::process::{
+    ExitStatus, Output, OutputLimits, Prepared, Running, Sandbox, Spec, StopReason, TreeEnd,
+};
+use crate::records::{SweepSpec, Unit, UnitBegun, UnitOutcome};
+use crate::store::{Stored, read_run};
+
+/// For the measured command to bring its own sessions to an end after it was asked to.
+const STOP_LIMIT: Duration = Duration::from_secs(60);
+/// From TERM to KILL for what is left of it after that.
+const GRACE: Duration = Duration::from_secs(5);
+/// For the last of its output.
+const DRAIN_LIMIT: Duration = Duration::from_secs(2);
+/// Lines of its standard error that are kept for its words.
+const TAIL_LINES: usize = 40;
+/// Its record is in its folder; of what it prints only lines for people are of use.
+const LIMITS: OutputLimits = OutputLimits {
+    line_bytes: 16 << 10,
+    waiting_bytes: 1 << 20,
+    file_bytes: 64 << 20,
+};
+
+/// How the process ended.
+struct Ended {
+    status: Option<ExitStatus>,
+    words: Option<String>,
+    leftovers: Option<String>,
+}
+
+/// Measures a unit; `None` when it was stopped before its end.
+pub async fn measure(context: &SweepContext, spec: &SweepSpec, begun: &UnitBegun) -> Option<Unit> {
+    let start = Stamp::now();
+    let folder = context.folder.join(&begun.folder);
+    let ended = run(context, spec, begun, &folder).await;
+    let took_s = Seconds::from(Stamp::now().since(start));
+    let run = run_folder(&folder);
+    let reading = run.as_deref().map(|run| read(&folder.join(run)));
+    let (reading, unreadable) = match reading {
+        Some(Ok(reading)) => (Some(reading), None),
+        Some(Err(words)) => (None, Some(words)),
+        None => (None, None),
+    };
+    let failed = reading.as_ref().is_none_or(|r| r.failed.is_some());
+    if failed && context.stop.is_set() {
+        return None;
+    }
+    let mut faults = reading
+        .as_ref()
+        .map(|r| r.faults.clone())
+        .unwrap_or_default();
+    faults.extend(ended.leftovers);
+    let words = failed.then(|| {
+        let of_run = reading.as_ref().and_then(|r| r.failed.clone());
+        let of_end = match ended.status {
+            Some(status) => format!("it ended with {status} and left no record"),
+            None => "its end is unknown: the helper that watched it was lost".to_owned(),
+        };
+        of_run
+            .filter(|words| !words.is_empty())
+            .or(ended.words)
+            .or(unreadable)
+            .unwrap_or(of_end)
+    });
+    Some(Unit {
+        round: begun.round,
+        combination: begun.combination,
+        folder: begun.folder.clone(),
+        run: run.map(|name| format!("{}/{name}", begun.folder)),
+        took_s,
+        exit_code: match ended.status {
+            Some(ExitStatus::Exited(code)) => Some(code),
+            _ => None,
+        },
+        outcome: if failed {
+            UnitOutcome::Failed
+        } else {
+            UnitOutcome::Measured
+        },
+        words,
+        faults,
+        client_bottleneck: reading.as_ref().and_then(|r| r.client_bottleneck),
+        figures: reading
+            .as_ref()
+            .map(|r| r.figures.clone())
+            .unwrap_or_default(),
+        server: reading.map(|r| r.server),
+    })
+}
+
+/// The words that the measured command is started with.
+pub fn command_line(spec: &SweepSpec, combination: u32, results: &Path) -> Vec<String> {
+    let mut words = vec![spec.measures.clone()];
+    words.extend(["--server".to_owned(), spec.server.clone()]);
+    for set in spec.sets(combination) {
+        words.extend(["--set".to_owned(), set]);
+    }
+    let results = results.to_string_lossy().into_owned();
+    words.extend(["--results".to_owned(), results, "--json".to_owned()]);
+    words.extend(spec.added.iter().cloned());
+    words.extend(spec.command.iter().skip(1).cloned());
+    words
+}
+
+/// Runs the command to its end, in order when it is asked to stop.
+async fn run(context: &SweepContext, spec: &SweepSpec, begun: &UnitBegun, folder: &Path) -> Ended {
+    let name = begun.folder.rsplit('/').next().unwrap_or_default();
+    let mut process = Spec::new(
+        name,
+        &context.program,
+        &context.dir,
+        Sandbox::ProcessGroup,
+        &context.program,
+    );
+    let args = command_line(spec, begun.combination, folder);
+    process.args = args.into_iter().map(Into::into).collect();
+    process.env.clone_from(&context.env);
+    process.output = Output::Separate {
+        stdout: None,
+        stderr: Some(folder.join("stderr.txt")),
+    };
+    process.limits = LIMITS;
+    let not_started = |error: anyhow::Error| Ended {
+        status: None,
+        words: Some(in_words(&error)),
+        leftovers: None,
+    };
+    let running = match Prepared::new(process).await {
+        Ok(prepared) => prepared.go().await,
+        Err(error) => Err(error),
+    };
+    match running {
+        Ok(running) => follow(context, running).await,
+        Err(error) => not_started(error.into()),
+    }
+}
+
+async fn follow(context: &SweepContext, running: Running) -> Ended {
+    let lines = running.stderr.clone();
+    let mut tail = Tail::default();
+    let mut take = |line: &str| {
+        tail.push(line);
+        context.bus.note(format!("    {line}"));
+    };
+    let mut stop = context.stop.clone();
+    let (mut open, mut asked) = (true, false);
+    let mut deadline = Instant::now();
+    loop {
+        tokio::select! {
+            line = lines.next(), if open => match line {
+                Some(line) => take(&line.text()),
+                None => open = false,
+            },
+            _ = running.wait_leader() => break,
+            () = stop.wait(), if !asked => {
+                asked = true;
+                deadline = Instant::now() + STOP_LIMIT;
+                running.ask_leader();
+            }
+            () = sleep_until(deadline), if asked => {
+                running.stop_within(StopReason::Interrupted, GRACE);
+                deadline = Instant::now() + STOP_LIMIT;
+            }
+        }
+    }
+    let ended = running.finish(DRAIN_LIMIT).await;
+    while let Some(line) = lines.try_next() {
+        take(&line.text());
+    }
+    let leftovers = match ended.tree {
+        TreeEnd::Survivors(left) => {
+            let left: Vec<String> = left.into_iter().map(|l| l.command).collect();
+            Some(format!("processes were left running: {}", left.join("; ")))
+        }
+        TreeEnd::Gone | TreeEnd::GoneAsFarAsSeen => None,
+    };
+    Ended {
+        status: ended.leader.map(|leader| leader.status),
+        words: tail.words(),
+        leftovers,
+    }
+}
+
+/// The last lines of what the command said.
+#[derive(Default)]
+struct Tail(VecDeque<String>);
+
+impl Tail {
+    fn push(&mut self, line: &str) {
+        if self.0.len() == TAIL_LINES {
+            self.0.pop_front();
+        }
+        self.0.push_back(line.trim_end().to_owned());
+    }
+
+    /// Its error, which comes last, else its last line.
+    fn words(&self) -> Option<String> {
+        let at = self.0.iter().rposition(|line| line.starts_with("error: "));
+        let words = match at {
+            Some(at) => {
+                let lines: Vec<&str> = self.0.range(at..).map(String::as_str).collect();
+                lines
+                    .join("\n")
+                    .trim_start_matches("error: ")
+                    .trim_end()
+                    .to_owned()
+            }
+            None => self
+                .0
+                .iter()
+                .rfind(|line| !line.is_empty())?
+                .trim()
+                .to_owned(),
+        };
+        (!words.is_empty()).then_some(words)
+    }
+}
+
+/// The name of the results folder that the command made, which is the only folder there.
+fn run_folder(folder: &Path) -> Option<String> {
+    let entries = std::fs::read_dir(folder).ok()?.flatten();
+    let mut folders: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir())
+        .collect();
+    folders.sort();
+    let name = folders.first()?.file_name()?;
+    Some(name.to_string_lossy().into_owned())
+}
+
+fn read(folder: &Path) -> Result<Reading, String> {
+    match read_run(folder) {
+        Ok(Stored::Pair(run)) => Ok(of_pair(&run)),
+        Ok(Stored::Load(run)) => Ok(of_load(&run)),
+        Ok(Stored::Sweep(_)) => Err("it left the record of a sweep".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_failed_command_are_its_error_with_all_its_lines() {
+        let mut tail = Tail::default();
+        for line in ["round 1", "error: it broke", "  because of rain", ""] {
+            tail.push(line);
+        }
+        assert_eq!(tail.words().as_deref(), Some("it broke\n  because of rain"));
+        let mut tail = Tail::default();
+        assert_eq!(tail.words(), None);
+        tail.push("killed");
+        tail.push("");
+        assert_eq!(tail.words().as_deref(), Some("killed"));
+    }
+}
