@@ -230,6 +230,9 @@ pub struct Attempt {
     pub role: Role,
     /// Model name asked for.
     pub model: Option<String>,
+    /// Model name in the answer; `None` when it names none.
+    #[serde(default)]
+    pub answered_model: Option<String>,
     /// Whether a stream was asked for.
     pub stream: bool,
     /// Number of tools offered in the request.
@@ -262,6 +265,12 @@ pub struct Attempt {
     /// Those of them that are reasoning, when the server tells.
     #[serde(default)]
     pub reasoning_tokens: Option<u64>,
+    /// How long the server says that it read the prompt, waiting left out (llama.cpp's `timings`).
+    #[serde(default)]
+    pub server_prompt_s: Option<Seconds>,
+    /// How long the server says that it generated.
+    #[serde(default)]
+    pub server_decode_s: Option<Seconds>,
     /// Content events (frames that carried generated tokens).
     pub content_events: u64,
     /// The longest time between two content events.
@@ -316,6 +325,7 @@ impl Attempt {
             dialect,
             role,
             model: None,
+            answered_model: None,
             stream: false,
             tools: None,
             messages: None,
@@ -331,6 +341,8 @@ impl Attempt {
             cached_tokens: None,
             output_tokens: None,
             reasoning_tokens: None,
+            server_prompt_s: None,
+            server_decode_s: None,
             content_events: 0,
             longest_gap_s: None,
             event_gaps_us: Vec::new(),
