@@ -41,6 +41,8 @@ pub enum Answer {
     ErrorEvent,
     /// A stream that falls silent in its middle.
     Silent,
+    /// A stream of which nothing but its head comes.
+    Mute,
 }
 
 /// The server; its threads end with the test's process.
@@ -243,6 +245,12 @@ fn generate(stream: &mut TcpStream, answer: Answer) -> std::io::Result<()> {
     } else {
         "m"
     };
+    if answer == Answer::Mute {
+        stream.flush()?;
+        // Until the client leaves.
+        let _ = stream.read(&mut [0]);
+        return Ok(());
+    }
     event(
         stream,
         &r#"{"id":"1","object":"chat.completion.chunk","created":1,"model":"MODEL","choices":[{"index":0,"delta":{"role":"assistant","content":"so "},"finish_reason":null}]}"#
