@@ -98,7 +98,9 @@ fn prepare(args: &SweepArgs, live: Told, stop: Stop) -> Result<(SweepContext, Be
         Some(folder) => again(args, folder, &project, &program, &live)?,
     };
     let folder = std::path::absolute(store.folder()).or_rig()?;
+    let server = store_server(&begin, &store);
     let context = SweepContext {
+        log: typed::log_patterns(&server, &project)?,
         program,
         env: std::env::vars_os().collect(),
         dir: project,
@@ -107,6 +109,17 @@ fn prepare(args: &SweepArgs, live: Told, stop: Stop) -> Result<(SweepContext, Be
         stop,
     };
     Ok((context, begin))
+}
+
+/// The server of a sweep that begins, or begins again.
+fn store_server(begin: &Begin, store: &Store<Sweep>) -> String {
+    let begun = match begin {
+        Begin::New(sweep) => Some(sweep.as_ref()),
+        Begin::Again { .. } => store.run(),
+    };
+    begun
+        .map(|sweep| sweep.spec.server.clone())
+        .unwrap_or_default()
 }
 
 /// A sweep that was stopped or killed.

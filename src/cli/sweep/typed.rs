@@ -16,7 +16,7 @@ use crate::config::Profiles;
 use crate::plan::sweep::{combinations, parse_setting};
 use crate::records::{RunState, Sweep, SweepSetting, SweepSpec};
 use crate::run::sweep::command_line;
-use crate::server::Target;
+use crate::server::{LogPattern, Target};
 
 /// How often each combination is measured unless it is said.
 const ROUNDS: u32 = 3;
@@ -65,6 +65,16 @@ pub fn valid(spec: &SweepSpec, project: &Path) -> Result<(), Failure> {
         target(typed.server.as_deref(), typed.speed, &typed.sets, project)?;
     }
     Ok(())
+}
+
+/// What the server's log says, as patterns.
+///
+/// # Errors
+/// There is no such profile.
+pub fn log_patterns(server: &str, project: &Path) -> Result<Vec<LogPattern>, Failure> {
+    Ok(match target(Some(server), None, &[], project)? {
+        Target::Simulated { interface, .. } | Target::Attached { interface, .. } => interface.log,
+    })
 }
 
 /// The server is one that flashrig can start anew for each unit.
