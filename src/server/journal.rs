@@ -262,7 +262,7 @@ mod tests {
     use crate::server::log::RawLogPattern;
 
     fn pattern(event: LogEventKind, pattern: &str) -> LogPattern {
-        let pattern = pattern.to_owned();
+        let pattern = pattern.to_owned().try_into().unwrap();
         LogPattern::try_from(RawLogPattern { event, pattern }).unwrap()
     }
 

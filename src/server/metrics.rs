@@ -106,6 +106,11 @@ impl MetricNames {
     }
 }
 
+/// The value of one by the server's own name; `None` when the page does not tell it.
+pub(super) fn by_name(page: &str, name: &str) -> Option<f64> {
+    sums(page).get(name).copied()
+}
+
 /// The metrics of a page of Prometheus text, each summed over its labels. What is no number is
 /// left out: unknown is not 0.
 fn sums(page: &str) -> HashMap<&str, f64> {
