@@ -57,6 +57,8 @@ pub(crate) struct Facts {
     pub(crate) cached_tokens: Option<u64>,
     pub(crate) output_tokens: Option<u64>,
     pub(crate) reasoning_tokens: Option<u64>,
+    pub(crate) server_prompt: Option<Duration>,
+    pub(crate) server_decode: Option<Duration>,
     pub(crate) stop_reason: Option<String>,
     pub(crate) missing_fields: Vec<String>,
     pub(crate) tool_calls: Vec<ToolCallFact>,
@@ -111,6 +113,8 @@ impl Facts {
         attempt.cached_tokens = self.cached_tokens;
         attempt.output_tokens = self.output_tokens;
         attempt.reasoning_tokens = self.reasoning_tokens;
+        attempt.server_prompt_s = self.server_prompt.map(Seconds::from);
+        attempt.server_decode_s = self.server_decode.map(Seconds::from);
         attempt.event_gaps_us.clone_from(&self.event_gaps_us);
         attempt.event_gaps_cut = self.event_gaps_cut;
         attempt.tool_calls.clone_from(&self.tool_calls);

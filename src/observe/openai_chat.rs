@@ -1,5 +1,7 @@
 //! OpenAI chat completions, streamed and plain.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::facts::{Content, Facts, replace};
@@ -21,6 +23,7 @@ impl Stream {
         }
         self.figures.merge(frame);
         self.figures.report(facts);
+        timings(frame, facts);
         let Some(choices) = frame.get("choices").and_then(Value::as_array) else {
             facts.missing("choices");
             return;
@@ -112,11 +115,20 @@ impl Figures {
     }
 }
 
-/// llama.cpp's count of reused prompt tokens, beside any dialect's usage.
+/// llama.cpp's own timings and its count of reused prompt tokens, beside any dialect's usage.
 pub(super) fn timings(answer: &Value, facts: &mut Facts) {
+    let Some(timings) = answer.get("timings") else {
+        return;
+    };
     if facts.cached_tokens.is_none() {
-        facts.cached_tokens = answer.pointer("/timings/cache_n").and_then(Value::as_u64);
+        facts.cached_tokens = timings.get("cache_n").and_then(Value::as_u64);
     }
+    let milliseconds = |name: &str| {
+        let told = timings.get(name)?.as_f64()?;
+        Duration::try_from_secs_f64(told / 1000.0).ok()
+    };
+    facts.server_prompt = milliseconds("prompt_ms").or(facts.server_prompt);
+    facts.server_decode = milliseconds("predicted_ms").or(facts.server_decode);
 }
 
 fn most_visible(a: Option<Content>, b: Option<Content>) -> Option<Content> {
@@ -224,6 +236,7 @@ pub(super) fn plain(answer: &Value, at: Stamp, facts: &mut Facts) {
     let mut figures = Figures::default();
     figures.merge(answer);
     figures.report(facts);
+    timings(answer, facts);
     facts.ended = true;
     let Some(choices) = answer.get("choices").and_then(Value::as_array) else {
         facts.missing("choices");
@@ -316,6 +329,18 @@ mod tests {
             (facts.input_tokens, facts.cached_tokens, facts.output_tokens),
             (Some(100), Some(90), Some(7))
         );
+        assert_eq!((facts.server_prompt, facts.server_decode), (None, None));
+    }
+
+    #[test]
+    fn what_the_server_says_that_reading_and_writing_took_is_kept() {
+        let timings = json!({"prompt_ms": 11.5, "predicted_ms": 22.25});
+        let frame = json!({"choices": [], "timings": timings});
+        let facts = watch(&[frame, json!({"choices": []})]);
+        assert_eq!(facts.server_prompt, Some(Duration::from_micros(11_500)));
+        assert_eq!(facts.server_decode, Some(Duration::from_micros(22_250)));
+        let broken = json!({"choices": [], "timings": {"prompt_ms": -1, "predicted_ms": "x"}});
+        assert_eq!(watch(&[broken]).server_prompt, None);
     }
 
     #[test]

@@ -262,6 +262,12 @@ pub struct Attempt {
     /// Those of them that are reasoning, when the server tells.
     #[serde(default)]
     pub reasoning_tokens: Option<u64>,
+    /// How long the server says that it read the prompt, waiting left out (llama.cpp's `timings`).
+    #[serde(default)]
+    pub server_prompt_s: Option<Seconds>,
+    /// How long the server says that it generated.
+    #[serde(default)]
+    pub server_decode_s: Option<Seconds>,
     /// Content events (frames that carried generated tokens).
     pub content_events: u64,
     /// The longest time between two content events.
@@ -331,6 +337,8 @@ impl Attempt {
             cached_tokens: None,
             output_tokens: None,
             reasoning_tokens: None,
+            server_prompt_s: None,
+            server_decode_s: None,
             content_events: 0,
             longest_gap_s: None,
             event_gaps_us: Vec::new(),

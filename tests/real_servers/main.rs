@@ -1,0 +1,18 @@
+//! flashrig against real servers with tiny models: llama.cpp's own HTTP server and mlx-lm's, as
+//! `flashrig servers install` puts them into the cache folder.
+//!
+//! Needs python3 with venv, and the package registry for the first run. Not skipped without them: an
+//! instrument that was never held against a real server proves nothing.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot get what it needs has failed"
+)]
+
+#[path = "../support/http.rs"]
+mod http;
+mod llama;
+mod mlx;
+mod slots;
+mod stage;
