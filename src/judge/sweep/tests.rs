@@ -40,6 +40,7 @@ pub(crate) fn sweep(measures: &str, values: &[&str], rounds: u32) -> Sweep {
             server: "sim".into(),
             profile_sha256: "p".into(),
             rig_sha256: "r".into(),
+            server_files: Vec::new(),
             measures: measures.into(),
             command: vec![measures.into(), "--agents".into(), "1,4".into()],
             added: vec!["--rounds".into(), "1".into()],

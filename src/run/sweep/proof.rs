@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use crate::records::SettingProof;
-use crate::server::{LogEvent, LogPattern, events};
+use crate::server::{LogEvent, LogPattern, events, same_value};
 
 /// Settings are told when a server starts, or at its first request.
 const READ: u64 = 4 << 20;
@@ -48,20 +48,12 @@ fn proofs(
         Some(SettingProof {
             name: name.to_owned(),
             value: value.to_owned(),
-            engaged: Some(same(value, told)),
+            engaged: Some(same_value(value, told)),
             told: Some(told.clone()),
             told_by: Some(format!("the log: {line}")),
         })
     };
     sets.iter().filter_map(of_set).collect()
-}
-
-/// Whether two texts mean one value.
-fn same(given: &str, told: &str) -> bool {
-    match (given.trim().parse::<f64>(), told.trim().parse::<f64>()) {
-        (Ok(a), Ok(b)) => (a - b).abs() <= 1e-9 * a.abs().max(b.abs()),
-        _ => given.trim().eq_ignore_ascii_case(told.trim()),
-    }
 }
 
 #[cfg(test)]
