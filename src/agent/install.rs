@@ -1,6 +1,5 @@
 //! Installing the pinned version of an agent from its npm package into flashrig's cache folder.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -132,26 +131,4 @@ pub async fn install(
 fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(count)..].join("\n")
-}
-
-/// flashrig's cache folder: `FLASHRIG_CACHE`, else the system's place for caches.
-pub fn cache_folder(
-    operator: &std::collections::BTreeMap<std::ffi::OsString, std::ffi::OsString>,
-) -> PathBuf {
-    let of = |name: &str| {
-        operator
-            .get(OsStr::new(name))
-            .filter(|v| !v.is_empty())
-            .map(PathBuf::from)
-    };
-    if let Some(folder) = of("FLASHRIG_CACHE") {
-        return folder;
-    }
-    let home = of("HOME").unwrap_or_else(std::env::temp_dir);
-    if cfg!(target_os = "macos") {
-        return home.join("Library/Caches/flashrig");
-    }
-    of("XDG_CACHE_HOME")
-        .unwrap_or_else(|| home.join(".cache"))
-        .join("flashrig")
 }

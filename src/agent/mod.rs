@@ -10,8 +10,9 @@ mod profile;
 pub mod raw;
 mod transcript;
 
+pub use crate::config::cache_folder;
 pub use find::{FindError, Found, Places, find, pinned_version, version};
-pub use install::{InstallError, cache_folder, install};
+pub use install::{InstallError, install};
 pub use launch::{CommandLine, HOME_FOLDERS, Launch, Values, base_environment, launch};
 pub use library::Library;
 pub use outcome::{Ending, Evidence, Outcome, judge};

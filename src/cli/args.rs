@@ -425,6 +425,8 @@ pub enum SchemaOf {
     Sweep,
     /// A line of requests.jsonl
     Request,
+    /// A line of server.jsonl
+    ServerLine,
     /// A line of the log of `flashrig gateway`
     GatewayLog,
     /// tasks/NAME/task.toml

@@ -42,7 +42,16 @@ pub fn target(
     Target::parse_with(server, speed, &changes, Some(project)).or_usage()
 }
 
-/// Reaches the server, starting it when it is the embedded one.
+/// Says that a server is started, which may take minutes.
+pub fn note_start(target: &Target, note: &impl Fn(String)) {
+    if let Target::Managed { name, .. } = target {
+        note(format!(
+            "starting {name} (its program and model are hashed first, once)"
+        ));
+    }
+}
+
+/// Reaches the server, starting it when it is the embedded or a managed one.
 ///
 /// # Errors
 /// It is not there, or cannot be what was asked for.
@@ -50,7 +59,11 @@ pub async fn reach(
     args: &ServerArgs,
     model: Option<String>,
     target: &Target,
+    live: &Told,
 ) -> Result<Connected, Failure> {
+    note_start(target, &|text| {
+        let _ = live.send(Live::Note(text));
+    });
     let wanted = Wanted {
         model,
         context: args.context,

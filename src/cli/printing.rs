@@ -8,7 +8,7 @@ use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
 use crate::agent::raw::RawProfile as AgentProfile;
 use crate::judge;
-use crate::records::{LoadRun, Probe, RequestLine, Sweep};
+use crate::records::{LoadRun, Probe, RequestLine, ServerLine, Sweep};
 use crate::report;
 use crate::server::RawProfile as ServerProfile;
 use crate::standing::LogLine;
@@ -22,6 +22,7 @@ pub fn schema(of: SchemaOf, console: Console) -> Result<Exit, Failure> {
         SchemaOf::Sweep => schema_for!(Sweep),
         SchemaOf::Event => schema_for!(StoredEvent),
         SchemaOf::Request => schema_for!(RequestLine),
+        SchemaOf::ServerLine => schema_for!(ServerLine),
         SchemaOf::GatewayLog => schema_for!(LogLine),
         SchemaOf::Task => schema_for!(TaskToml),
         SchemaOf::Walkthrough => schema_for!(Walkthrough),

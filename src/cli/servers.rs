@@ -15,7 +15,7 @@ use crate::probe::probe;
 use crate::records::{Dialect, Generates};
 use crate::report;
 use crate::run::Stop;
-use crate::server::{ConnectError, Kind, Library, Target, Wanted, open};
+use crate::server::{ConnectError, Kind, Library, Places, Target, Variable, Wanted, open};
 
 /// `flashrig servers`.
 #[derive(Clone, Debug, Subcommand)]
@@ -58,7 +58,23 @@ struct Row {
     title: String,
     kind: &'static str,
     url: Option<String>,
+    /// Where the program of a managed one is; `null` when it is not found.
+    program: Option<PathBuf>,
     dialects: Option<Vec<Dialect>>,
+    /// What can be set of a managed one.
+    variables: Vec<Settable>,
+    /// What to do about a program that is not there.
+    #[serde(skip)]
+    missing: Option<String>,
+}
+
+/// A variable of a managed server.
+#[derive(Serialize)]
+struct Settable {
+    name: String,
+    about: String,
+    default: Option<String>,
+    values: Vec<String>,
 }
 
 /// Runs the command.
@@ -74,19 +90,35 @@ fn list(console: Console) -> Result<Exit, Failure> {
     let project = std::env::current_dir().or_rig()?;
     let library = Library::new(Some(&project));
     let mut rows = Vec::new();
+    let places = Places::look(Some(&project)).or_rig()?;
     for name in library.names() {
         let profile = library.load(&name).or_usage()?;
-        let (kind, url) = match profile.kind {
-            Kind::Simulated(_) => ("simulated", None),
-            Kind::Attached { url, .. } => ("attached", Some(url)),
-        };
-        rows.push(Row {
+        let mut row = Row {
             name,
             title: profile.title,
-            kind,
-            url,
+            kind: "simulated",
+            url: None,
+            program: None,
             dialects: profile.interface.dialects,
-        });
+            variables: Vec::new(),
+            missing: None,
+        };
+        match profile.kind {
+            Kind::Simulated(_) => {}
+            Kind::Attached { url, .. } => {
+                row.kind = "attached";
+                row.url = Some(url);
+            }
+            Kind::Managed(recipe) => {
+                row.kind = "managed";
+                row.variables = recipe.variables.iter().map(settable).collect();
+                match recipe.program_here(&places) {
+                    Ok(program) => row.program = Some(program),
+                    Err(missing) => row.missing = Some(missing),
+                }
+            }
+        }
+        rows.push(row);
     }
     if console.json() {
         console.json_result(&rows).or_rig()?;
@@ -94,13 +126,25 @@ fn list(console: Console) -> Result<Exit, Failure> {
     }
     let wide = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
     for row in rows {
-        let at = row.url.map_or_else(String::new, |url| format!(", {url}"));
+        let program = row.program.map(|program| program.display().to_string());
+        let at = row.url.or(program).map(|at| format!(", {at}"));
+        let missing = row.missing.map(|words| format!("; {words}"));
+        let more = at.or(missing).unwrap_or_default();
         let Row {
             name, title, kind, ..
         } = row;
-        console.result(&format!("{name:<wide$}  {title} ({kind}{at})"));
+        console.result(&format!("{name:<wide$}  {title} ({kind}{more})"));
     }
     Ok(Exit::Yes)
+}
+
+fn settable(variable: &Variable) -> Settable {
+    Settable {
+        name: variable.name.clone(),
+        about: variable.about.clone(),
+        default: variable.value.as_ref().map(ToString::to_string),
+        values: variable.values.iter().map(ToString::to_string).collect(),
+    }
 }
 
 async fn look(args: &ProbeArgs, console: Console) -> Result<Exit, Failure> {
@@ -116,25 +160,34 @@ async fn look(args: &ProbeArgs, console: Console) -> Result<Exit, Failure> {
         context: None,
         key_env: args.key_env.clone(),
     };
-    let server = match open(&target, &wanted, Vec::new(), None) {
-        // An address that cannot be one was mistyped; nothing was tried yet.
-        Err(error @ ConnectError::Upstream(_)) => Err(error).or_usage()?,
-        other => other.or_rig()?,
-    };
-    loading::follow_log(args.server_log.as_deref(), &target, &server.journal)?;
     let (stopper, mut stop) = Stop::new();
     let watching = tokio::spawn(signals::watch(|_: &str| (), stopper));
-    let seed = loading::new_seed();
-    let say = |words: &str| console.note(words);
+    let looking = async {
+        loading::note_start(&target, &|text| console.note(&text));
+        let server = match open(&target, &wanted, Vec::new(), None).await {
+            Err(error @ (ConnectError::Upstream(_) | ConnectError::Start(_)))
+                if error.is_mistyped() =>
+            {
+                Err(error).or_usage()?
+            }
+            other => other.or_rig()?,
+        };
+        loading::follow_log(args.server_log.as_deref(), &target, &server.journal)?;
+        let seed = loading::new_seed();
+        let say = |words: &str| console.note(words);
+        let found = probe(&server, args.first_token_limit, seed, say).await;
+        server.life.stop().await;
+        found.map_err(ConnectError::from).or_rig()
+    };
     let found = tokio::select! {
-        found = probe(&server, args.first_token_limit, seed, say) => Ok(found),
+        found = looking => found,
         () = stop.wait() => Err(Failure {
             exit: Exit::Interrupted,
             error: anyhow!("stopped before the probe was done"),
         }),
     };
     watching.abort();
-    let found = found?.map_err(ConnectError::from).or_rig()?;
+    let found = found?;
     if console.json() {
         console.json_result(&found).or_rig()?;
     } else {

@@ -87,6 +87,7 @@ pub async fn ttft(args: TtftArgs, console: Console) -> Result<Exit, Failure> {
     let result = match prepared {
         Ok((context, record, folder)) => {
             let done = execute(&context, record).await.or_rig();
+            context.server.life.stop().await;
             // Here the context goes, and with it what is told.
             done.map(|run| (run, folder))
         }
@@ -200,7 +201,7 @@ async fn prepare(
     let typed = &args.server;
     let target = loading::target(typed.server.as_deref(), typed.speed, &typed.sets, &project)?;
     writable(&args.results)?;
-    let mut server = loading::reach(typed, typed.model.clone(), &target).await?;
+    let mut server = loading::reach(typed, typed.model.clone(), &target, &live).await?;
     server.record.settings.clone_from(&typed.sets);
     within(&spec, &server.record)?;
     let origin = Origin::now();
@@ -209,6 +210,7 @@ async fn prepare(
     has_room(&spec, calibration.envelope_tokens)?;
     let warm = shape(&spec, 0);
     loading::warmed_up(&server, &client, &calibration, warm, &live).await?;
+    server.prove().await.or_rig()?;
 
     let id = format!("{}-ttft", origin.wall.strftime("%Y%m%dT%H%M%SZ"));
     let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;

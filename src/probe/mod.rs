@@ -40,13 +40,18 @@ pub async fn probe(
         url: server.url.clone(),
         simulated: identity.simulated || server.sim.is_some(),
         speed,
-        version: identity.version,
+        version: identity.version.or_else(|| {
+            let managed = server.managed.as_ref()?;
+            managed.program_version.clone()
+        }),
         fingerprint: None,
         models: identity.models,
         model,
         context_tokens,
         context_source,
+        quantization: identity.quantization,
         slots: looked.slots(),
+        managed: None,
         dialects: Vec::new(),
         counted_tokens: None,
         counts_as_usage: None,
@@ -76,6 +81,7 @@ pub async fn probe(
     if let Some(page) = endpoints::metrics(server).await {
         found.metrics = server.interface.metrics.read(&page);
     }
+    found.managed = server.proofs().await;
     Ok(found)
 }
 

@@ -12,6 +12,7 @@ mod command;
 mod control;
 mod drain;
 mod lines;
+mod oom;
 mod prepared;
 mod programs;
 mod running;
@@ -26,6 +27,7 @@ mod wire;
 
 pub use command::{CommandExit, CommandOutcome, run_command};
 pub use lines::{Line, Lines, StreamEnd, StreamReport};
+pub use oom::OomKills;
 pub use prepared::Prepared;
 pub use programs::{ShortCommand, ShortError, ShortOutput, find_program, probe_version, run_short};
 pub use running::{Ended, Lost, Running, StopReason, TreeEnd};

@@ -14,8 +14,8 @@ use nix::unistd::{AccessFlags, Pid, access};
 
 use super::usage::ExitStatus;
 
-/// Bytes of output that are kept.
-const OUTPUT_LIMIT: u64 = 64 * 1024;
+/// Bytes of output that are kept; some programs list hundreds of flags.
+const OUTPUT_LIMIT: u64 = 1 << 20;
 
 /// The first executable file called `name` in the folders of `path_var` (the value of a `PATH`),
 /// as an absolute path. A `name` with a slash is looked at as it is.
@@ -56,7 +56,7 @@ pub struct ShortCommand {
 pub struct ShortOutput {
     /// How it ended.
     pub status: ExitStatus,
-    /// Standard output and error as they were written, the first 64 KiB.
+    /// Standard output and error as they were written, the first MiB.
     pub text: String,
 }
 

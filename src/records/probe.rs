@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ContextSource, Dialect};
+use super::{ContextSource, Dialect, Managed};
 use crate::clock::Seconds;
 
 /// Format of a probe and its version.
@@ -34,8 +34,14 @@ pub struct Probe {
     pub context_tokens: Option<u64>,
     /// Who told it.
     pub context_source: ContextSource,
+    /// Quantization of the model, in the server's words.
+    #[serde(default)]
+    pub quantization: Option<String>,
     /// Entries of its list of slots.
     pub slots: Option<u64>,
+    /// How flashrig started it; `null` when somebody else did.
+    #[serde(default)]
+    pub managed: Option<Box<Managed>>,
     /// Routes that were looked at.
     pub endpoints: Vec<Endpoint>,
     /// Protocols that were tried.

@@ -71,10 +71,34 @@ pub struct Managed {
     pub model_sha256: Option<String>,
     /// Size of the model's file in bytes.
     pub model_bytes: Option<u64>,
+    /// Every file or folder that the profile's variables name, the model's included.
+    #[serde(default)]
+    pub files: Vec<NamedFile>,
+    /// Process id of the program at its first start.
+    #[serde(default)]
+    pub pid: Option<u32>,
+    /// Why the flags of the command line were not held against those that the program lists;
+    /// `null` when it lists every one of them.
+    #[serde(default)]
+    pub flags_not_checked: Option<String>,
     /// From the start of the process to its first sign of being ready. Never part of an arm.
     pub ready_after_s: Seconds,
     /// The profile's variables that have a value, by name, and whether they took effect.
     pub variables: Vec<SettingProof>,
+}
+
+/// A file or folder that a server was started with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NamedFile {
+    /// The variable that names it.
+    pub variable: String,
+    /// Its path.
+    pub path: String,
+    /// SHA-256 in hex: of the file, or of the list of a folder's files with theirs; `null` when it
+    /// could not be read.
+    pub sha256: Option<String>,
+    /// Bytes in all; `null` when it could not be read.
+    pub bytes: Option<u64>,
 }
 
 /// A variable of a server's profile, and whether its value took effect.

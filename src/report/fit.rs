@@ -5,13 +5,16 @@ use std::fmt::Write as _;
 use comfy_table::Table;
 use console::Style;
 
-use super::figures::{seconds, times};
+use super::figures::{count, seconds, times};
 use super::head::who_answered;
+use super::server;
 use super::text::new_table;
 use crate::clock::Seconds;
 use crate::config::count_in_words;
 use crate::judge::fit::{BOTTLENECK, verdict_words};
-use crate::records::{Cell, CellVerdict, LoadRun, LoadVerdict, RecallRule, RunState, Thresholds};
+use crate::records::{
+    Cell, CellVerdict, LoadRun, LoadVerdict, Measured, RecallRule, RunState, Thresholds,
+};
 
 /// Width of the longest bar.
 const BAR: f64 = 40.0;
@@ -36,6 +39,12 @@ pub fn text(run: &LoadRun) -> String {
                 of_context(run, context, &cells, &mut out);
             }
         }
+        let _ = writeln!(out);
+        let label = |m: &Measured| {
+            let context = count_in_words(m.context_tokens);
+            format!("{} at {context}", plural(m.sessions, "session"))
+        };
+        server::of_load(run, label, &mut out);
         if let Some(verdict) = &run.verdict {
             ending(verdict, &mut out);
         }
@@ -118,7 +127,7 @@ fn of_context(run: &LoadRun, context: u64, cells: &[&Cell], out: &mut String) {
     let title = format!("{} context", count_in_words(context));
     let _ = writeln!(out, "\n{}", Style::new().bold().apply_to(title));
     let _ = writeln!(out, "{}\n", speed_table(cells));
-    let _ = writeln!(out, "{}", other_table(cells));
+    let _ = writeln!(out, "{}", other_table(run, cells));
     bars(cells, run.spec.thresholds, out);
     let mut said = false;
     for cell in cells {
@@ -170,10 +179,22 @@ fn speed_table(cells: &[&Cell]) -> Table {
     table
 }
 
-fn other_table(cells: &[&Cell]) -> Table {
+fn other_table(run: &LoadRun, cells: &[&Cell]) -> Table {
+    let of = |cell: &Cell| {
+        let key = (cell.context_tokens, cell.sessions);
+        run.measured
+            .iter()
+            .filter(move |m| (m.context_tokens, m.sessions) == key)
+    };
+    let in_line = |cell: &Cell| server::most(of(cell), |watched| watched.max_waiting);
+    let has_line = cells.iter().any(|c| in_line(c).is_some());
+    let has_processes = cells.iter().any(|c| server::process_memory(of(c)) != "–");
     let has_memory = cells.iter().any(|c| c.peak_memory_bytes.is_some());
     let has_side = cells.iter().any(|c| c.side.is_some());
     let mut head = vec!["sessions", "cold first token", "worst", "warm"];
+    if has_line {
+        head.push("most in line");
+    }
     // Where others came in warm turns, those that had to wait for a prefill would drown.
     let is_mixed = cells.iter().any(|c| c.side != c.side_during_cold);
     if has_side {
@@ -186,6 +207,9 @@ fn other_table(cells: &[&Cell]) -> Table {
     if has_memory {
         head.push("memory");
     }
+    if has_processes {
+        head.push("process memory");
+    }
     let mut table = new_table(&head, 1, &[]);
     for cell in cells {
         let mut row = vec![
@@ -194,6 +218,9 @@ fn other_table(cells: &[&Cell]) -> Table {
             of_seconds(cell.ttft_cold_worst_s),
             of_seconds(cell.ttft_warm_s),
         ];
+        if has_line {
+            row.push(count(in_line(cell)));
+        }
         if has_side {
             row.extend(match cell.side {
                 None => ["–"; 4].map(str::to_owned),
@@ -219,6 +246,9 @@ fn other_table(cells: &[&Cell]) -> Table {
         );
         if has_memory {
             row.push(memory(cell.peak_memory_bytes));
+        }
+        if has_processes {
+            row.push(server::process_memory(of(cell)));
         }
         table.add_row(row);
     }
@@ -290,7 +320,6 @@ fn bars(cells: &[&Cell], limits: Thresholds, out: &mut String) {
 }
 
 fn ending(verdict: &LoadVerdict, out: &mut String) {
-    let _ = writeln!(out);
     for warning in &verdict.warnings {
         let _ = writeln!(out, "  mind: {warning}");
     }
@@ -301,7 +330,7 @@ mod tests {
     use super::*;
     use crate::judge::fit::tests::{K32, K256, measured, run};
     use crate::judge::fit::{cells, verdict};
-    use crate::records::{CellStop, LeftOut, Measured, StopKind};
+    use crate::records::{CellStop, LeftOut, StopKind};
 
     fn judged(mut run: LoadRun) -> String {
         run.cells = cells(&run);

@@ -8,6 +8,7 @@ mod makespans;
 mod prefix;
 mod probe;
 mod probes;
+mod server;
 mod svg;
 mod sweep;
 mod text;

@@ -7,7 +7,8 @@ use console::Style;
 use super::figures::count;
 use crate::config::seconds_in_words;
 use crate::records::{
-    ContextSource, DialectTried, Endpoint, EndpointState, FirstToken, Generates, Probe, ToolTried,
+    ContextSource, DialectTried, Endpoint, EndpointState, FirstToken, Generates, Managed, Probe,
+    ToolTried,
 };
 
 /// Renders a probe.
@@ -28,6 +29,9 @@ pub fn text(probe: &Probe) -> String {
     };
     let _ = writeln!(out, "{}{at}", bold.apply_to(&probe.name));
     identity(probe, &mut out);
+    if let Some(managed) = &probe.managed {
+        started(managed, &mut out);
+    }
 
     let _ = writeln!(out, "\nRoutes");
     let wide = probe.endpoints.iter().map(|row| row.route.len()).max();
@@ -113,8 +117,55 @@ fn identity(probe: &Probe, out: &mut String) {
         (None, _) => unknown.to_owned(),
     };
     let _ = writeln!(out, "  context   {context}");
+    if let Some(quantization) = &probe.quantization {
+        let _ = writeln!(out, "  quantized {quantization}");
+    }
     if let Some(slots) = probe.slots {
         let _ = writeln!(out, "  slots     {slots}");
+    }
+}
+
+/// How flashrig started it.
+fn started(managed: &Managed, out: &mut String) {
+    let unknown = || "unknown".to_owned();
+    let command = shell_words::join(&managed.command_line);
+    let _ = writeln!(out, "\nStarted, and stopped after this");
+    let _ = writeln!(out, "  command   {command}");
+    for (name, value) in &managed.environment {
+        let _ = writeln!(out, "            {name}={value}");
+    }
+    let ready = seconds_in_words(managed.ready_after_s.0);
+    let _ = writeln!(out, "  ready     after {ready}");
+    let program = managed.program_version.clone();
+    let _ = writeln!(out, "  program   {}", program.unwrap_or_else(unknown));
+    let hash = managed.program_sha256.clone();
+    let _ = writeln!(out, "            sha256 {}", hash.unwrap_or_else(unknown));
+    for file in &managed.files {
+        let bytes = file.bytes.map(|bytes| count(Some(bytes as f64)));
+        let _ = writeln!(
+            out,
+            "  {:<9} {} ({} bytes)\n            sha256 {}",
+            file.variable,
+            file.path,
+            bytes.unwrap_or_else(unknown),
+            file.sha256.clone().unwrap_or_else(unknown)
+        );
+    }
+    if let Some(because) = &managed.flags_not_checked {
+        let _ = writeln!(out, "  flags     not checked: {because}");
+    }
+    let settings = managed
+        .variables
+        .iter()
+        .filter(|v| managed.files.iter().all(|file| file.variable != v.name));
+    for variable in settings {
+        let by = variable.told_by.as_deref().unwrap_or_default();
+        let proof = match (variable.engaged, &variable.told) {
+            (Some(true), _) => format!("proven by {by}"),
+            (Some(false), Some(told)) => format!("DID NOTHING: it tells {told} ({by})"),
+            _ => "not proven".to_owned(),
+        };
+        let _ = writeln!(out, "  {} = {}, {proof}", variable.name, variable.value);
     }
 }
 

@@ -8,7 +8,7 @@ use console::Style;
 use super::figures::{count, middle, part, ratio, seconds, sessions, shown_rounds, times};
 use super::head::who_answered;
 use super::makespans::makespans;
-use super::{prefix, probes};
+use super::{prefix, probes, server};
 use crate::judge::egress_lines;
 use crate::records::{
     ArmKind, CachePolicy, Functional, Run, RunState, Session, Status, TimeVerdict, Verdict,
@@ -44,6 +44,7 @@ fn whole(run: &Run, out: &mut String) {
         work_table(run)
     );
     let _ = writeln!(out);
+    server::of_pair(run, out);
     makespans(run, out);
     prefix::lines(run, out);
     probes::line(run, out);

@@ -6,6 +6,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use console::Style;
 
 use super::figures::count;
+use super::server;
 use crate::clock::Seconds;
 use crate::config::{count_in_words, seconds_in_words};
 use crate::records::{LoadRun, RunState, TtftRow};
@@ -18,6 +19,7 @@ pub fn text(run: &LoadRun) -> String {
         let _ = writeln!(out, "\nNothing was measured.");
     } else {
         let _ = writeln!(out, "\n{}\n", table(run));
+        server::of_load(run, |m| format!("{} at once", m.sessions), &mut out);
     }
     if let Some(verdict) = &run.verdict {
         let _ = writeln!(out, "{}", verdict.answer);
@@ -100,11 +102,35 @@ fn table(run: &LoadRun) -> Table {
     if with_long {
         head.insert(4, "long one");
     }
+    let in_line = |row: &TtftRow| {
+        let own = run.measured.iter().filter(|m| m.sessions == row.agents);
+        server::most(own, |watched| watched.max_waiting)
+    };
+    let processes = |row: &TtftRow| {
+        let own = run.measured.iter().filter(|m| m.sessions == row.agents);
+        server::process_memory(own)
+    };
+    // Beside the times that it explains.
+    let with_line = run.ttft.iter().any(|row| in_line(row).is_some());
+    if with_line {
+        head.insert(4, "most in line");
+    }
+    let with_memory = run.ttft.iter().any(|row| processes(row) != "–");
+    if with_memory {
+        head.push("server memory");
+    }
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(head);
     for row in &run.ttft {
-        table.add_row(cells(row, with_long));
+        let mut cells = cells(row, with_long);
+        if with_line {
+            cells.insert(4, count(in_line(row)));
+        }
+        if with_memory {
+            cells.push(processes(row));
+        }
+        table.add_row(cells);
     }
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((if index == 0 { 2 } else { 1 }, 1));

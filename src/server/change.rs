@@ -2,10 +2,16 @@
 
 use std::str::FromStr;
 
-/// A change of one value. Keys are those of the `[sim]` table (`cache_ram`,
+use super::start::{Recipe, Value};
+use crate::config::nearest;
+
+/// A change of one value. Keys of a managed server are its variables, and `port`. Those of a
+/// simulated one are those of the `[sim]` table (`cache_ram`,
 /// `faults.stall_after_requests`), and `model`, `context` and `title` beside it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
+    /// As typed.
+    name: String,
     key: Vec<String>,
     value: toml::Value,
     text: String,
@@ -23,6 +29,7 @@ impl FromStr for Change {
         let wrong = || ChangeError(text.to_owned());
         let (key, value) = text.split_once('=').ok_or_else(wrong)?;
         let value = value.trim();
+        let name = key.trim().to_owned();
         let key: Vec<String> = key.trim().split('.').map(str::to_owned).collect();
         let is_name = |part: &String| {
             !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
@@ -37,6 +44,7 @@ impl FromStr for Change {
             .and_then(|mut table| table.remove("v"))
             .unwrap_or_else(|| toml::Value::String(value.to_owned()));
         Ok(Self {
+            name,
             key: place(key),
             value,
             text: text.trim().to_owned(),
@@ -75,6 +83,45 @@ impl Change {
     }
 }
 
+impl Change {
+    /// What is changed, as typed.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Sets the variable of a managed server.
+    ///
+    /// # Errors
+    /// There is none of that name, or the value is not of its kind.
+    pub(super) fn set(&self, recipe: &mut Recipe) -> Result<(), String> {
+        let value = Value::of(&self.value)
+            .ok_or_else(|| format!("is {}, but must be one value", self.value))?;
+        recipe.set(&self.name, value)
+    }
+}
+
+/// The words of an unknown field, with the nearest one that there is.
+pub(super) fn with_hint(words: &str) -> String {
+    let quoted = |text: &str| -> Vec<String> {
+        let parts = text.split('`').skip(1).step_by(2);
+        parts.map(str::to_owned).collect()
+    };
+    let Some((before, after)) = words.split_once(", expected ") else {
+        return words.to_owned();
+    };
+    let near = match (before.starts_with("unknown field"), quoted(before).first()) {
+        (true, Some(unknown)) => {
+            let known = quoted(after);
+            nearest(unknown, known.iter().map(String::as_str)).map(str::to_owned)
+        }
+        _ => None,
+    };
+    match near {
+        Some(near) => format!("{before} (did you mean `{near}`?), expected {after}"),
+        None => words.to_owned(),
+    }
+}
+
 impl std::fmt::Display for Change {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "--set {}", self.text)
@@ -104,7 +151,7 @@ mod tests {
         let profile = Library::new(None).load_with("flash-next", &changes);
         match profile.map_err(|e| e.to_string())?.kind {
             Kind::Simulated(profile) => Ok(profile),
-            Kind::Attached { .. } => Err("not simulated".into()),
+            Kind::Attached { .. } | Kind::Managed(_) => Err("not simulated".into()),
         }
     }
 
@@ -131,7 +178,7 @@ mod tests {
     #[test]
     fn what_cannot_be_set_is_refused_with_the_field_and_what_was_typed() {
         for (change, words) in [
-            ("cache_rum=4GB", "cache_rum"),
+            ("cache_rum=4GB", "cache_rum` (did you mean `cache_ram`?)"),
             ("cache_ram=much", "not a size of memory"),
             (
                 "kv_bits=5",

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use super::http::HttpError;
 use super::identity::{Identity, identify};
 use super::journal::Journal;
-use super::life::Life;
+use super::life::{Life, StartError};
 use super::metrics::MetricNames;
 use super::open::{Opened, open};
 use super::target::Target;
 use crate::config::nearest;
 use crate::gateway::{Secret, Upstream, UpstreamError};
 use crate::records::Server;
-use crate::sim::{Script, SimError, SimHandle};
+use crate::sim::{Script, SimError};
 
 /// What the user said about the server, beside which one it is.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +25,7 @@ pub struct Wanted {
     pub key_env: Option<String>,
 }
 
-/// A server that is there. Dropping it stops a simulated one.
+/// A server that is there. Dropping it stops one that was started here.
 #[derive(Debug)]
 pub struct Connected {
     /// What the record says of it.
@@ -40,7 +40,8 @@ pub struct Connected {
     pub life: Life,
     /// What its log says.
     pub journal: Journal,
-    _sim: Option<SimHandle>,
+    /// What it was opened as.
+    opened: Opened,
 }
 
 /// Lines of its log that are told of a server in trouble.
@@ -65,6 +66,9 @@ pub enum ConnectError {
     /// The embedded server did not start.
     #[error(transparent)]
     Sim(#[from] SimError),
+    /// The server did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
     /// The model is not served.
     #[error("the server at {url} does not serve the model {model:?}{hint}; it serves: {served}")]
     Model {
@@ -88,11 +92,15 @@ pub enum ConnectError {
 impl ConnectError {
     /// Whether it was typed wrongly, so that nothing was tried.
     pub fn is_mistyped(&self) -> bool {
-        matches!(self, Self::Upstream(_) | Self::KeyMissing(_))
+        match self {
+            Self::Upstream(_) | Self::KeyMissing(_) => true,
+            Self::Start(error) => error.is_mistyped(),
+            _ => false,
+        }
     }
 }
 
-/// Reaches the target, starting it when it is simulated.
+/// Reaches the target, starting it when it is simulated or managed.
 ///
 /// # Errors
 /// See [`ConnectError`]. Nothing is left running.
@@ -102,7 +110,7 @@ pub async fn connect(
     scripts: Vec<Script>,
     sim_log: Option<PathBuf>,
 ) -> Result<Connected, ConnectError> {
-    attach(open(target, wanted, scripts, sim_log)?).await
+    attach(open(target, wanted, scripts, sim_log).await?).await
 }
 
 async fn attach(opened: Opened) -> Result<Connected, ConnectError> {
@@ -116,29 +124,43 @@ async fn attach(opened: Opened) -> Result<Connected, ConnectError> {
         identity
     };
     let (context_tokens, context_source) = opened.context(&identity);
+    let managed = opened.proven().await?;
+    let of_program = managed.as_ref().and_then(|m| m.program_version.clone());
     Ok(Connected {
         record: Server {
-            name: opened.name,
-            url: opened.url,
+            name: opened.name.clone(),
+            url: opened.url.clone(),
             simulated: identity.simulated || opened.sim.is_some(),
             speed: opened.speed.or(identity.speed),
             settings: Vec::new(),
-            version: identity.version,
+            version: identity.version.or(of_program),
             model,
             models: identity.models,
-            quantization: None,
+            quantization: identity.quantization,
             context_tokens,
             context_source,
-            managed: None,
+            managed,
             life: Vec::new(),
         },
-        upstream: opened.upstream,
-        key: opened.key,
-        metrics: opened.interface.metrics,
-        life: Life::not_ours(),
-        journal: opened.journal,
-        _sim: opened.sim,
+        upstream: opened.upstream.clone(),
+        key: opened.key.clone(),
+        metrics: opened.interface.metrics.clone(),
+        life: opened.life.clone(),
+        journal: opened.journal.clone(),
+        opened,
     })
+}
+
+impl Connected {
+    /// Looks again whether what the server was started with took effect: some tell only once they
+    /// have served requests.
+    ///
+    /// # Errors
+    /// The server contradicts a value that it was given.
+    pub async fn prove(&mut self) -> Result<(), StartError> {
+        self.record.managed = self.opened.proven().await?;
+        Ok(())
+    }
 }
 
 fn choose_model(

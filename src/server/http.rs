@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::Request;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
@@ -84,6 +84,25 @@ pub async fn ask(
     body: Option<&serde_json::Value>,
     limit: Duration,
 ) -> Result<Answer, HttpError> {
+    let method = if body.is_some() {
+        Method::POST
+    } else {
+        Method::GET
+    };
+    send(&method, url, key, body, limit).await
+}
+
+/// The same with any method.
+///
+/// # Errors
+/// See [`HttpError`]; a status of 400 and above is an answer, not an error.
+pub async fn send(
+    method: &Method,
+    url: &str,
+    key: Option<&Secret>,
+    body: Option<&serde_json::Value>,
+    limit: Duration,
+) -> Result<Answer, HttpError> {
     let address = |why: &str| HttpError::Address {
         url: url.to_owned(),
         why: why.to_owned(),
@@ -103,7 +122,7 @@ pub async fn ask(
     let port = uri.port_u16().unwrap_or(80);
     let path = uri.path_and_query().map_or("/", |p| p.as_str()).to_owned();
     let mut request = Request::builder()
-        .method(if body.is_some() { "POST" } else { "GET" })
+        .method(method.clone())
         .uri(path)
         .header(HOST, format!("{host}:{port}"));
     if let Some(key) = key {

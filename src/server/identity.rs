@@ -22,6 +22,8 @@ pub struct Identity {
     pub models: Option<Vec<String>>,
     /// Context length of the model asked for, or of the only one, in tokens.
     pub context: Option<u64>,
+    /// Quantization of that model.
+    pub quantization: Option<String>,
 }
 
 /// Asks the server who it is. `model` is the one that will be asked for.
@@ -99,6 +101,9 @@ impl Identity {
             context: models
                 .and_then(|m| context_of(m, model))
                 .or_else(|| props_context(props?)),
+            quantization: models
+                .and_then(|list| quantization_of(entry(list, model)?))
+                .or_else(|| of_file(&text_at(props?, "/model_path")?)),
             models: models.and_then(model_names),
         }
     }
@@ -125,13 +130,7 @@ fn model_names(list: &Value) -> Option<Vec<String>> {
 /// `context_length`, llama.cpp `meta.n_ctx`. Training lengths are not what a server was started
 /// with, and are not taken.
 fn context_of(list: &Value, model: Option<&str>) -> Option<u64> {
-    let data = list.get("data")?.as_array()?;
-    let entry = match model {
-        Some(name) => data
-            .iter()
-            .find(|m| m.get("id").and_then(Value::as_str) == Some(name))?,
-        None => data.first().filter(|_| data.len() == 1)?,
-    };
+    let entry = entry(list, model)?;
     [
         "/max_model_len",
         "/context_length",
@@ -141,6 +140,42 @@ fn context_of(list: &Value, model: Option<&str>) -> Option<u64> {
     .iter()
     .find_map(|p| entry.pointer(p)?.as_u64())
     .filter(|n| *n > 0)
+}
+
+/// The list's entry of a model, or the only one.
+fn entry<'v>(list: &'v Value, model: Option<&str>) -> Option<&'v Value> {
+    let data = list.get("data")?.as_array()?;
+    match model {
+        Some(name) => {
+            let is_it = |m: &&Value| m.get("id").and_then(Value::as_str) == Some(name);
+            data.iter().find(is_it)
+        }
+        None => data.first().filter(|_| data.len() == 1),
+    }
+}
+
+/// Quantization in a model's entry: a word, a number of bits, or a table with one.
+fn quantization_of(entry: &Value) -> Option<String> {
+    let told = ["/quantization", "/meta/quantization", "/meta/ftype"];
+    told.iter()
+        .find_map(|pointer| match entry.pointer(pointer)? {
+            Value::String(text) if !text.is_empty() => Some(text.clone()),
+            Value::Number(bits) => Some(format!("{bits} bits")),
+            Value::Object(table) => Some(format!("{} bits", table.get("bits")?.as_u64()?)),
+            _ => None,
+        })
+}
+
+/// Quantization in the name of a model's file, such as `m-Q4_K_M.gguf`.
+fn of_file(path: &str) -> Option<String> {
+    let name = path.rsplit('/').next()?.strip_suffix(".gguf")?;
+    let last = name.rsplit(['-', '.']).next()?;
+    let upper = last.to_ascii_uppercase();
+    let after = upper.strip_prefix('I').unwrap_or(&upper);
+    let of_bits = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+    let is_one = after.strip_prefix('Q').is_some_and(of_bits)
+        || matches!(upper.as_str(), "F16" | "BF16" | "F32" | "FP16" | "MXFP4");
+    is_one.then(|| last.to_owned())
 }
 
 /// llama.cpp: the length of one slot.
@@ -175,6 +210,27 @@ mod tests {
             context_of(&list(json!({"id": "m", "max_model_len": 8192})), Some("x")),
             None
         );
+    }
+
+    #[test]
+    fn quantization_is_told_by_the_list_or_by_the_name_of_the_models_file() {
+        let of = |entry: Value| quantization_of(&entry);
+        assert_eq!(of(json!({"quantization": "4bit"})).as_deref(), Some("4bit"));
+        assert_eq!(
+            of(json!({"quantization": {"bits": 8}})).as_deref(),
+            Some("8 bits")
+        );
+        assert_eq!(of(json!({"quantization": null})), None);
+        for (path, told) in [
+            ("/m/SmolLM2-135M-Instruct.Q4_1.gguf", Some("Q4_1")),
+            ("m-IQ2_XXS.gguf", Some("IQ2_XXS")),
+            ("m-f16.gguf", Some("f16")),
+            ("/m/model.gguf", None),
+            ("Qwen3-4B.gguf", None),
+            ("/m/Q4_1", None),
+        ] {
+            assert_eq!(of_file(path).as_deref(), told, "{path}");
+        }
     }
 
     #[test]

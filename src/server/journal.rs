@@ -84,7 +84,7 @@ impl Journal {
 
     /// Counts lines that were written faster than they could be read.
     pub fn lose(&self, lines: u64) {
-        self.0.lose(lines);
+        self.0.miss(lines);
     }
 
     /// Lines lost so far.
@@ -181,7 +181,13 @@ impl Shared {
         self.lose(self.shelf.put(at, line.into_owned()));
     }
 
-    pub(super) fn lose(&self, lines: u64) {
+    /// Lines that never came here.
+    pub(super) fn miss(&self, lines: u64) {
+        self.lose(lines);
+        self.shelf.miss(lines);
+    }
+
+    fn lose(&self, lines: u64) {
         if lines > 0 {
             self.lost.fetch_add(lines, Ordering::Relaxed);
         }
@@ -262,7 +268,7 @@ mod tests {
     use crate::server::log::RawLogPattern;
 
     fn pattern(event: LogEventKind, pattern: &str) -> LogPattern {
-        let pattern = pattern.to_owned();
+        let pattern = pattern.to_owned().try_into().unwrap();
         LogPattern::try_from(RawLogPattern { event, pattern }).unwrap()
     }
 

@@ -5,9 +5,12 @@ use std::path::Path;
 use serde::Deserialize as _;
 
 use super::change::{self, Change};
+use super::life::{Reset, ResetRequest};
 use super::log::LogPattern;
 use super::metrics::MetricNames;
 use super::raw::{RawKind, RawProfile};
+use super::start::raw::RawReset;
+use super::start::{Recipe, RecipeParts};
 use crate::config::{self, FileError, ProfileError, Profiles};
 use crate::records::Dialect;
 use crate::sim::SimProfile;
@@ -37,6 +40,8 @@ pub struct Interface {
     pub dialects: Option<Vec<Dialect>>,
     /// What its log says.
     pub log: Vec<LogPattern>,
+    /// How it is brought back to a known state; `None` when its profile does not say.
+    pub reset: Option<Reset>,
 }
 
 impl Interface {
@@ -46,6 +51,7 @@ impl Interface {
             metrics: MetricNames::known(),
             dialects: None,
             log: LogPattern::known(),
+            reset: None,
         }
     }
 }
@@ -66,6 +72,8 @@ pub enum Kind {
         /// Environment variable with the key.
         key_env: Option<String>,
     },
+    /// flashrig starts it.
+    Managed(Box<Recipe>),
 }
 
 /// All server profiles.
@@ -102,6 +110,10 @@ impl Library {
             return Ok(validate(name, &file, raw)?);
         }
         let mut table: toml::Table = config::read_toml(&file, &text)?;
+        let managed = toml::Value::String("managed".to_owned());
+        if table.get("kind") == Some(&managed) {
+            return self.managed_with(name, &file, &text, changes);
+        }
         for change in changes {
             change.apply(&mut table);
         }
@@ -110,9 +122,32 @@ impl Library {
         let name = &change::named(name, changes);
         let raw = RawProfile::deserialize(table).map_err(|error| FileError::Invalid {
             file: file.clone(),
-            message: error.to_string().trim_end().to_owned(),
+            message: change::with_hint(error.to_string().trim_end()),
         })?;
         Ok(validate(name, &file, raw)?)
+    }
+
+    /// A managed server with some of its variables set.
+    fn managed_with(
+        &self,
+        name: &str,
+        file: &str,
+        text: &str,
+        changes: &[Change],
+    ) -> Result<Profile, ProfileError> {
+        let raw: RawProfile = config::read_toml(file, text)?;
+        let mut profile = validate(name, file, raw)?;
+        if let Kind::Managed(recipe) = &mut profile.kind {
+            for change in changes {
+                change.set(recipe).map_err(|message| FileError::Field {
+                    file: format!("{file} with {change}"),
+                    field: format!("variables.{}", change.name()),
+                    message,
+                })?;
+            }
+        }
+        profile.name = change::named(name, changes);
+        Ok(profile)
     }
 
     /// What a profile says of metrics; `None` also when it cannot be read. Loading it would look
@@ -130,7 +165,7 @@ impl Library {
     }
 }
 
-fn validate(name: &str, file: &str, raw: RawProfile) -> Result<Profile, FileError> {
+fn validate(name: &str, file: &str, mut raw: RawProfile) -> Result<Profile, FileError> {
     if raw.schema != SERVER_SCHEMA {
         return Err(FileError::Schema {
             file: file.to_owned(),
@@ -156,14 +191,31 @@ fn validate(name: &str, file: &str, raw: RawProfile) -> Result<Profile, FileErro
             "may hold openai_chat, anthropic_messages and openai_responses",
         ));
     }
+    let is_managed = raw.kind == RawKind::Managed;
+    let for_managed = [
+        ("start", raw.start.is_some()),
+        ("variables", !raw.variables.is_empty()),
+        ("ready", raw.ready.is_some()),
+        ("identity", raw.identity.is_some()),
+        ("stop", raw.stop.is_some()),
+    ];
+    if let Some((field, _)) = for_managed.iter().find(|(_, is)| *is && !is_managed) {
+        return Err(bad(field, "belongs to managed servers only"));
+    }
+    let reset = raw.reset.take().map(|raw| reset(raw, is_managed));
+    let reset = reset
+        .transpose()
+        .map_err(|message| bad("reset", &message))?;
     let interface = Interface {
         metrics: raw.metrics.unwrap_or_else(MetricNames::known),
         dialects: raw.dialects,
-        log: if raw.log.is_empty() {
+        // What a managed server is said to be set to must be its own words.
+        log: if raw.log.is_empty() && !is_managed {
             LogPattern::known()
         } else {
             raw.log
         },
+        reset,
     };
     let kind = match raw.kind {
         RawKind::Simulated => {
@@ -195,6 +247,37 @@ fn validate(name: &str, file: &str, raw: RawProfile) -> Result<Profile, FileErro
                 key_env: raw.key_env,
             }
         }
+        RawKind::Managed => {
+            if raw.sim.is_some() {
+                return Err(bad("sim", "belongs to simulated servers only"));
+            }
+            if raw.url.is_some() {
+                return Err(bad(
+                    "url",
+                    "a managed server gets its address when it is started; to use one that runs \
+                     already, name it with its address: --server NAME@http://HOST:PORT",
+                ));
+            }
+            let start = raw.start.ok_or_else(|| {
+                bad(
+                    "start",
+                    "is needed for a managed server: the program and its args",
+                )
+            })?;
+            let parts = RecipeParts {
+                start,
+                variables: raw.variables,
+                ready: raw.ready,
+                identity: raw.identity,
+                stop: raw.stop,
+                model: raw.model,
+                context: raw.context,
+                key_env: raw.key_env,
+            };
+            let recipe =
+                Recipe::from_raw(name, parts).map_err(|(field, message)| bad(&field, &message))?;
+            Kind::Managed(Box::new(recipe))
+        }
     };
     Ok(Profile {
         name: name.to_owned(),
@@ -202,6 +285,44 @@ fn validate(name: &str, file: &str, raw: RawProfile) -> Result<Profile, FileErro
         kind,
         interface,
     })
+}
+
+fn reset(raw: RawReset, is_managed: bool) -> Result<Reset, String> {
+    match (raw.restart, raw.requests.is_empty()) {
+        (true, false) => Err("has `restart` and `requests`; give one of them".to_owned()),
+        (false, true) => Err("says nothing; give `restart = true` or `requests`".to_owned()),
+        (true, true) if !is_managed => {
+            Err("by restart is for managed servers; give `requests`".to_owned())
+        }
+        (true, true) => Ok(Reset::Restart),
+        (false, false) => {
+            let requests = raw.requests.into_iter().map(|raw| {
+                if !raw.path.starts_with('/') {
+                    return Err(format!(
+                        "has the path {:?}, but a path begins with /",
+                        raw.path
+                    ));
+                }
+                let method = match raw.method.as_str() {
+                    "GET" => hyper::Method::GET,
+                    "POST" => hyper::Method::POST,
+                    "PUT" => hyper::Method::PUT,
+                    "DELETE" => hyper::Method::DELETE,
+                    other => {
+                        return Err(format!(
+                            "has the method {other:?}; there are GET, POST, PUT and DELETE"
+                        ));
+                    }
+                };
+                Ok(ResetRequest {
+                    method,
+                    path: raw.path,
+                    body: raw.body,
+                })
+            });
+            Ok(Reset::Requests(requests.collect::<Result<_, _>>()?))
+        }
+    }
 }
 
 #[cfg(test)]

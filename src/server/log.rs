@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::library::Library;
+use super::start::raw::Expression;
 
 /// A pattern for lines of the log: a `[[log]]` table of a profile.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -17,7 +18,8 @@ pub struct RawLogPattern {
     pub event: LogEventKind,
     /// A regular expression that matches somewhere in the line. Its named groups are the event's
     /// fields; those of a setting are named as the setting.
-    pub pattern: String,
+    #[schemars(with = "String")]
+    pub pattern: Expression,
 }
 
 /// What a line of the log can tell.
@@ -115,22 +117,14 @@ impl TryFrom<RawLogPattern> for LogPattern {
     type Error = String;
 
     fn try_from(raw: RawLogPattern) -> Result<Self, String> {
-        let pattern = Regex::new(&raw.pattern).map_err(|error| {
-            let text = error.to_string();
-            let why = text.lines().last().unwrap_or_default().trim();
-            let why = why.strip_prefix("error: ").unwrap_or(why);
-            format!(
-                "field `log.pattern`: {:?} is no regular expression: {why}",
-                raw.pattern
-            )
-        })?;
+        let Expression(pattern) = raw.pattern;
         let groups: Vec<&str> = pattern.capture_names().flatten().collect();
         match raw.event.fields() {
             None if groups.is_empty() => {
                 return Err(format!(
                     "field `log.pattern`: {:?} has no named group; a setting needs one, named as \
                      the setting: (?<max_concurrent>\\d+)",
-                    raw.pattern
+                    pattern.as_str()
                 ));
             }
             Some(fields) => {

@@ -1,7 +1,7 @@
 //! A server's metrics under common names. What each server calls them stands in its profile; this
 //! file reads Prometheus text and knows no server.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::LazyLock;
 
 use schemars::JsonSchema;
@@ -75,7 +75,8 @@ impl MetricNames {
 
     /// Every common metric that the page tells, with the server's own name for it.
     pub fn read(&self, page: &str) -> Vec<MetricFound> {
-        let told = sums(page);
+        let wanted = self.names.values().flatten().map(String::as_str).collect();
+        let told = sums(page, &wanted);
         let found = self.names.iter().filter_map(|(metric, names)| {
             let name = names.iter().find(|name| told.contains_key(name.as_str()))?;
             Some(MetricFound {
@@ -106,15 +107,22 @@ impl MetricNames {
     }
 }
 
-/// The metrics of a page of Prometheus text, each summed over its labels. What is no number is
-/// left out: unknown is not 0.
-fn sums(page: &str) -> HashMap<&str, f64> {
+/// The value of one by the server's own name; `None` when the page does not tell it.
+pub(super) fn by_name(page: &str, name: &str) -> Option<f64> {
+    sums(page, &HashSet::from([name])).get(name).copied()
+}
+
+/// Those metrics of a page of Prometheus text that have one of these names, each summed over its
+/// labels. What is no number is left out: unknown is not 0.
+fn sums<'p>(page: &'p str, wanted: &HashSet<&str>) -> HashMap<&'p str, f64> {
     let mut sums = HashMap::new();
-    for line in page.lines().filter(|line| !line.starts_with('#')) {
-        let name = line.split(['{', ' ']).next().unwrap_or_default();
-        let after = line
-            .rsplit_once('}')
-            .map_or(&line[name.len()..], |(_, rest)| rest);
+    for line in page.lines() {
+        let end = memchr::memchr2(b'{', b' ', line.as_bytes()).unwrap_or(line.len());
+        let (name, rest) = line.split_at(end);
+        if !wanted.contains(name) {
+            continue;
+        }
+        let after = rest.rsplit_once('}').map_or(rest, |(_, after)| after);
         let value = after
             .split_whitespace()
             .next()

@@ -12,11 +12,14 @@ mod journal;
 mod library;
 mod life;
 mod log;
+mod managed;
 mod metrics;
 mod open;
+mod proof;
 mod pulse;
 mod raw;
 mod stall;
+mod start;
 mod target;
 mod watch;
 
@@ -28,12 +31,16 @@ pub use idle::{Idle, IdleError, still_there, wait_idle};
 pub use install::{InstallError, Installed, Surroundings, install};
 pub use journal::{Journal, Told as LogTold};
 pub use library::{Interface, Kind, Library, Profile, SERVER_SCHEMA};
-pub use life::{Death, Life, LifeError};
+pub use life::{Death, Life, LifeError, Reset, ResetRequest, StartError};
 pub use log::{LogEvent, LogEventKind, LogPattern, LogReader, RawLogPattern, events};
 pub use metrics::MetricNames;
 pub use open::{Opened, open};
 pub use pulse::{Pulse, pulse, watch_pulse};
 pub use raw::RawProfile;
 pub use stall::{Served, life_words, log_tail, stall_words};
+pub use start::{
+    FileKind, FlagCheck, FlagError, Launch, LaunchError, Places, Ready, Recipe, Told as ToldBy,
+    Value, Variable, check_flags,
+};
 pub use target::{Target, TargetError};
 pub use watch::{FollowError, Keeping, Span, Watcher};

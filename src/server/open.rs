@@ -1,5 +1,5 @@
-//! From a target to an address that can be asked: key read, simulated server started. Nobody was
-//! asked anything yet.
+//! From a target to an address that can be asked: key read, simulated or managed server started.
+//! Nobody was asked who it is yet.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -8,13 +8,17 @@ use super::connect::{ConnectError, Wanted};
 use super::identity::Identity;
 use super::journal::Journal;
 use super::library::Interface;
+use super::life::{Life, Resets, StartError};
+use super::managed;
+use super::proof::{Witness, contradicted, prove};
+use super::start::Valued;
 use super::target::Target;
 use crate::clock::Stamp;
 use crate::gateway::{KeyStyle, Secret, Upstream};
-use crate::records::ContextSource;
+use crate::records::{ContextSource, Managed};
 use crate::sim::{Faults, Script, Sim, SimConfig, SimHandle};
 
-/// A server that can be asked. Dropping it stops a simulated one.
+/// A server that can be asked. Dropping it stops one that was started here.
 #[derive(Debug)]
 pub struct Opened {
     /// Profile name, or the address.
@@ -35,6 +39,12 @@ pub struct Opened {
     pub speed: Option<f64>,
     /// The simulated server that was started here.
     pub sim: Option<SimHandle>,
+    /// What becomes of its process.
+    pub life: Life,
+    /// How it was started; of its variables nothing yet.
+    pub managed: Option<Box<Managed>>,
+    /// What it was started with.
+    pub(super) valued: Vec<Valued>,
     /// Context length that the user gave, in tokens.
     wanted_context: Option<u64>,
     /// Context length in the profile, in tokens.
@@ -42,6 +52,32 @@ pub struct Opened {
 }
 
 impl Opened {
+    /// How it was started, and of each variable whether it took effect, as far as the server has
+    /// told by now; `None` when somebody else started it.
+    pub async fn proofs(&self) -> Option<Box<Managed>> {
+        let mut managed = self.managed.clone()?;
+        let witness = Witness {
+            url: &self.url,
+            key: self.key.as_ref(),
+            metrics: &self.interface.metrics,
+            journal: &self.journal,
+        };
+        managed.variables = prove(&self.valued, &witness).await;
+        Some(managed)
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// The server contradicts a value that it was given.
+    pub async fn proven(&self) -> Result<Option<Box<Managed>>, StartError> {
+        let managed = self.proofs().await;
+        if let Some(managed) = &managed {
+            contradicted(&self.name, &self.valued, &managed.variables)?;
+        }
+        Ok(managed)
+    }
+
     /// The context length in tokens, and who told it: the user before the server before the
     /// profile.
     pub fn context(&self, identity: &Identity) -> (Option<u64>, ContextSource) {
@@ -55,12 +91,12 @@ impl Opened {
     }
 }
 
-/// Opens the target, starting it when it is simulated.
+/// Opens the target, starting it when it is simulated or managed.
 ///
 /// # Errors
-/// The simulated server does not start, the key's variable is not set, or the address cannot be
-/// used.
-pub fn open(
+/// The server does not start, the key's variable is not set, or the address cannot be used.
+/// Nothing is left running.
+pub async fn open(
     target: &Target,
     wanted: &Wanted,
     scripts: Vec<Script>,
@@ -102,6 +138,9 @@ pub fn open(
                 journal,
                 speed: Some(*speed),
                 sim: Some(sim),
+                life: Life::not_ours(),
+                managed: None,
+                valued: Vec::new(),
                 wanted_context: wanted.context,
                 profile_context: Some(profile.context),
             })
@@ -116,6 +155,7 @@ pub fn open(
         } => {
             let key = key(wanted.key_env.as_ref().or(key_env.as_ref()))?;
             let journal = Journal::masking(interface.log.clone(), key.clone());
+            let life = resetting(Life::not_ours(), interface, url, key.as_ref());
             Ok(Opened {
                 name: name.clone(),
                 upstream: Upstream::new(url, key.clone(), KeyStyle::ByDialect)?,
@@ -126,9 +166,52 @@ pub fn open(
                 journal,
                 speed: None,
                 sim: None,
+                life,
+                managed: None,
+                valued: Vec::new(),
                 wanted_context: wanted.context,
                 profile_context: *context,
             })
         }
+        Target::Managed {
+            name,
+            recipe,
+            interface,
+            project,
+        } => {
+            let key = key(wanted.key_env.as_ref().or(recipe.key_env.as_ref()))?;
+            let journal = Journal::masking(interface.log.clone(), key.clone());
+            let started =
+                managed::begin(recipe, project.as_deref(), journal.clone(), key.clone()).await?;
+            let life = resetting(started.life, interface, &started.url, key.as_ref());
+            Ok(Opened {
+                name: name.clone(),
+                upstream: Upstream::new(&started.url, key.clone(), KeyStyle::ByDialect)?,
+                url: started.url,
+                key,
+                model: wanted.model.clone().or(started.model),
+                interface: interface.clone(),
+                speed: None,
+                sim: None,
+                life,
+                journal,
+                managed: Some(Box::new(started.record)),
+                valued: started.valued,
+                wanted_context: wanted.context,
+                profile_context: recipe.context,
+            })
+        }
+    }
+}
+
+/// The life with the way of its profile to reset.
+fn resetting(life: Life, interface: &Interface, url: &str, key: Option<&Secret>) -> Life {
+    match interface.reset.clone() {
+        Some(reset) => life.resetting(Resets {
+            reset,
+            url: url.to_owned(),
+            key: key.cloned(),
+        }),
+        None => life,
     }
 }

@@ -1,10 +1,13 @@
 //! A server profile as people write it: `harness/servers/NAME.toml`.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::log::{LogPattern, RawLogPattern};
 use super::metrics::MetricNames;
+use super::start::raw::{RawIdentity, RawReady, RawReset, RawStart, RawStop, RawVariable};
 use crate::records::Dialect;
 use crate::sim::SimTable;
 
@@ -21,7 +24,8 @@ pub struct RawProfile {
     /// Base address of an attached server, with or without `/v1`.
     #[serde(default)]
     pub url: Option<String>,
-    /// The model that is asked for; needed for a simulated server, which serves it.
+    /// The model that is asked for; needed for a simulated server, which serves it. That of a
+    /// managed one may hold placeholders.
     #[serde(default)]
     pub model: Option<String>,
     /// Context length in tokens.
@@ -44,6 +48,24 @@ pub struct RawProfile {
     /// Timing of a simulated server.
     #[serde(default)]
     pub sim: Option<SimTable>,
+    /// How a managed server is started.
+    #[serde(default)]
+    pub start: Option<RawStart>,
+    /// What can be set of a managed server, by name: `--set NAME=VALUE`.
+    #[serde(default)]
+    pub variables: BTreeMap<String, RawVariable>,
+    /// How a managed server tells that it is ready.
+    #[serde(default)]
+    pub ready: Option<RawReady>,
+    /// How a managed server's program tells its version.
+    #[serde(default)]
+    pub identity: Option<RawIdentity>,
+    /// How the server is brought back to a known state.
+    #[serde(default)]
+    pub reset: Option<RawReset>,
+    /// How a managed server is ended.
+    #[serde(default)]
+    pub stop: Option<RawStop>,
 }
 
 /// What a server is.
@@ -54,4 +76,6 @@ pub enum RawKind {
     Simulated,
     /// Somebody else started it.
     Attached,
+    /// flashrig starts and stops it.
+    Managed,
 }

@@ -1,9 +1,10 @@
 //! Which server `--server` means: an address, a profile, or the embedded one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::change::Change;
 use super::library::{Interface, Kind, Library};
+use super::start::Recipe;
 use crate::config::ProfileError;
 use crate::sim::SimProfile;
 
@@ -33,6 +34,17 @@ pub enum Target {
         key_env: Option<String>,
         /// How to look into it.
         interface: Interface,
+    },
+    /// One that flashrig starts for the run.
+    Managed {
+        /// Profile name, with what was set.
+        name: String,
+        /// How it is started.
+        recipe: Box<Recipe>,
+        /// How to look into it.
+        interface: Interface,
+        /// The folder that relative paths count from; `None` for the current one.
+        project: Option<PathBuf>,
     },
 }
 
@@ -85,6 +97,9 @@ impl Target {
             return Err(TargetError::Speed(speed));
         }
         let name = server.unwrap_or("sim");
+        if let Some((profile, url)) = name.split_once('@').filter(|(_, u)| u.contains("://")) {
+            return Self::at(profile, url, speed, changes, project);
+        }
         let addressed = name.contains([':', '/', '.']);
         if addressed && !changes.is_empty() {
             return Err(TargetError::ChangeOfReal(name.to_owned()));
@@ -122,14 +137,58 @@ impl Target {
                     key_env,
                     interface,
                 },
+                Kind::Managed(recipe) => Self::Managed {
+                    name: found.name,
+                    recipe,
+                    interface,
+                    project: project.map(Path::to_owned),
+                },
             }
         };
         match &target {
-            Self::Attached { name, .. } if speed.is_some() => {
+            Self::Attached { name, .. } | Self::Managed { name, .. } if speed.is_some() => {
                 Err(TargetError::SpeedOfReal(name.clone()))
             }
             _ => Ok(target),
         }
+    }
+
+    /// A server that runs already at an address, and what a profile knows of its kind.
+    fn at(
+        profile: &str,
+        url: &str,
+        speed: Option<f64>,
+        changes: &[Change],
+        project: Option<&Path>,
+    ) -> Result<Self, TargetError> {
+        let url = base(url);
+        let name = format!("{profile}@{url}");
+        if !changes.is_empty() {
+            return Err(TargetError::ChangeOfReal(url));
+        }
+        if speed.is_some() {
+            return Err(TargetError::SpeedOfReal(name));
+        }
+        let found = Library::new(project).load(profile)?;
+        let (model, context, key_env) = match found.kind {
+            Kind::Simulated(_) => (None, None, None),
+            Kind::Attached {
+                model,
+                context,
+                key_env,
+                ..
+            } => (model, context, key_env),
+            // The model may depend on what it is started with.
+            Kind::Managed(recipe) => (None, None, recipe.key_env),
+        };
+        Ok(Self::Attached {
+            name,
+            url,
+            model,
+            context,
+            key_env,
+            interface: found.interface,
+        })
     }
 }
 
@@ -156,7 +215,7 @@ mod tests {
         ] {
             match Target::parse(Some(url), None, None).unwrap() {
                 Target::Attached { url, .. } => assert_eq!(url, "http://h:1"),
-                Target::Simulated { .. } => panic!("{url} is no simulated server"),
+                other => panic!("{url} is taken for {other:?}"),
             }
         }
     }
@@ -167,6 +226,33 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.ends_with("write http://127.0.0.1:8080"), "{error}");
+    }
+
+    #[test]
+    fn a_profile_with_an_address_lends_its_names_to_the_server_there() {
+        let found = Target::parse(Some("vllm@http://h:1/v1"), None, None).unwrap();
+        let Target::Attached {
+            name,
+            url,
+            interface,
+            ..
+        } = found
+        else {
+            panic!("{found:?} is not attached");
+        };
+        assert_eq!(
+            (name.as_str(), url.as_str()),
+            ("vllm@http://h:1", "http://h:1")
+        );
+        assert!(!interface.log.is_empty());
+        let changes = ["max_num_seqs=1".parse().unwrap()];
+        let error = Target::parse_with(Some("vllm@http://h:1"), None, &changes, None);
+        assert!(matches!(error, Err(TargetError::ChangeOfReal(_))));
+        let error = Target::parse(Some("vlm@http://h:1"), None, None).unwrap_err();
+        assert!(
+            error.to_string().contains("did you mean \"vllm\"?"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -84,6 +84,7 @@ fn everything_that_is_written_follows_its_printed_schema() {
     for (file, of, at_least) in [
         ("events.jsonl", "event", 10),
         ("requests.jsonl", "request", 2),
+        ("server.jsonl", "server-line", 4),
     ] {
         let validator = schema(&stage, of);
         let lines = stage.result_text(file);
@@ -92,6 +93,40 @@ fn everything_that_is_written_follows_its_printed_schema() {
             assert_valid(&validator, &serde_json::from_str(line).unwrap());
         }
     }
+}
+
+#[test]
+fn every_arm_tells_what_was_seen_of_the_server_and_its_sources_agree() {
+    let (stage, ran) = good_run();
+    for arm in ran.arms() {
+        assert_eq!(arm["idle_by"], "metrics");
+        let watched = &arm["watched"];
+        assert!(watched["samples"].as_u64().unwrap() >= 2, "{watched}");
+        let sessions = arm["sessions"].as_array().unwrap();
+        let tokens = sessions
+            .iter()
+            .map(|s| s["cached_tokens"].as_u64().unwrap());
+        let cached = &watched["cached_tokens"];
+        assert_eq!(cached["answers"], tokens.sum::<u64>());
+        assert_eq!(cached["metrics"], cached["answers"], "{watched}");
+        assert_eq!(cached["log"], cached["answers"], "{watched}");
+        let none = serde_json::json!({"answers": 0, "metrics": 0, "log": 0});
+        assert_eq!(watched["refused"], none);
+        assert_eq!(watched["disagreements"], serde_json::json!([]));
+        assert_eq!(
+            watched["peak_rss_bytes"],
+            Value::Null,
+            "not ours to look at"
+        );
+    }
+    // Its own log, from before the folder was there, each line behind its second.
+    let log = stage.result_text("server.log");
+    let (second, boot) = log.lines().next().unwrap().split_once(' ').unwrap();
+    assert!(second.parse::<f64>().unwrap() < 0.0, "{log}");
+    assert!(boot.starts_with("flashrig-sim "), "{log}");
+    let served = log.lines().filter(|line| line.contains(" <- ")).count();
+    let requests = stage.result_text("requests.jsonl").lines().count();
+    assert!(served >= requests, "{served} of {requests}");
 }
 
 #[test]

@@ -18,24 +18,26 @@ fn every_profile_is_listed_with_what_it_is_and_where() {
             .unwrap_or_else(|| panic!("{name} is not listed"))
             .clone()
     };
-    for name in [
-        "mlx-serve",
-        "mlx-lm",
-        "llama-server",
-        "vllm",
-        "openai",
-        "anthropic",
-    ] {
+    for name in ["openai", "anthropic"] {
         assert_eq!(row(name)["kind"], "attached", "{name}");
         assert!(row(name)["url"].is_string(), "{name}");
+    }
+    // Without PATH and cache nothing is found.
+    for name in ["mlx-serve", "mlx-lm", "llama-server", "vllm"] {
+        assert_eq!(row(name)["kind"], "managed", "{name}");
+        assert_eq!(row(name)["url"], Value::Null, "{name}");
+        assert_eq!(row(name)["program"], Value::Null, "{name}");
     }
     assert_eq!(row("sim")["kind"], "simulated");
     assert_eq!(row("sim")["url"], Value::Null);
     let text = servers(&["list"]).out;
-    assert!(
-        text.contains("vLLM (attached, http://127.0.0.1:8000)"),
-        "{text}"
-    );
+    for line in [
+        "with a key (attached, http://127.0.0.1:8080)",
+        "vLLM (managed; vllm is not on PATH)",
+        "llama.cpp llama-server (managed; not installed: flashrig servers install llama-server)",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
 }
 
 #[test]
@@ -45,12 +47,7 @@ fn a_profile_that_cannot_be_used_is_named_with_file_line_and_field() {
     for (text, words) in [
         (
             "[[log]]\nevent = \"refused\"\npattern = '(?<needed_mb>\\d+'\n",
-            &[
-                "x.toml",
-                "line 5",
-                "`log.pattern`",
-                "is no regular expression",
-            ][..],
+            &["x.toml", "line 7, column 11", "is no regular expression"][..],
         ),
         (
             "[[log]]\nevent = \"denied\"\npattern = 'x'\n",

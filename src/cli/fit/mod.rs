@@ -50,6 +50,7 @@ pub async fn fit(args: FitArgs, console: Console) -> Result<Exit, Failure> {
     let result = match prepared {
         Ok((context, begin, folder)) => {
             let done = execute(&context, begin).await.or_rig();
+            context.server.life.stop().await;
             // Here the context goes, and with it what is told.
             done.map(|run| (run, folder))
         }
@@ -109,7 +110,7 @@ async fn new(
         &project,
     )?;
     writable(&args.results)?;
-    let mut server = reach(&args.server, args.server.model.clone(), &target).await?;
+    let mut server = reach(&args.server, args.server.model.clone(), &target, &live).await?;
     server.record.settings.clone_from(&args.server.sets);
     typed::within(&spec, &server.record)?;
     let origin = Origin::now();
@@ -118,6 +119,7 @@ async fn new(
     let calibration = calibrated(&server, &aimed, spec.seed).await?;
     has_room(&aimed, &calibration, &spec)?;
     warmed_up(&server, &aimed, &calibration, shape(&spec, 0), &live).await?;
+    server.prove().await.or_rig()?;
 
     let id = format!("{}-fit", origin.wall.strftime("%Y%m%dT%H%M%SZ"));
     let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;
@@ -178,9 +180,9 @@ async fn again(
     let was = &run.server;
     let target = match target(Some(name), None, &was.settings, &project)? {
         Target::Simulated { .. } => target(Some(name), was.speed, &was.settings, &project)?,
-        attached @ Target::Attached { .. } => attached,
+        real @ (Target::Attached { .. } | Target::Managed { .. }) => real,
     };
-    let server = reach(&args.server, Some(run.server.model.clone()), &target).await?;
+    let server = reach(&args.server, Some(run.server.model.clone()), &target, &live).await?;
     typed::same_server(&server.record, &run)?;
     // Instants go on from the last one: the time between is nobody's.
     let mut origin = Origin::now();

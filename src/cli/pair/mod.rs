@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use crate::cli::args::PairArgs;
 use crate::cli::console::Console;
 use crate::cli::exit::{Exit, Failure, OrFail};
-use crate::cli::loading::target;
+use crate::cli::loading::{note_start, target};
 use crate::cli::setting::{Setting, sandbox};
 use crate::cli::{progress, signals};
 use crate::clock::{Origin, Seconds};
@@ -57,6 +57,7 @@ pub async fn pair(args: PairArgs, console: Console) -> Result<Exit, Failure> {
     let result = match prepared {
         Ok((context, record)) => {
             let done = execute(&context, record).await.or_rig();
+            context.server.life.stop().await;
             let Context {
                 results, bodies, ..
             } = context;
@@ -102,6 +103,7 @@ async fn prepare(
         let _ = live.send(Live::Note(text));
     };
     let sandbox = sandbox(args.sandbox).await?;
+    note_start(target, &note);
     let mut server = reach(args, wanted, target).await?;
     server.record.settings.clone_from(&args.server.sets);
     let agents = find_agents(args, wanted, setting, &note).await?;
@@ -111,6 +113,7 @@ async fn prepare(
     let dialects = dialects(&agents);
     let warming = warm_up(&server, &dialects, args.first_token_limit, note);
     warming.await.or_rig()?;
+    server.prove().await.or_rig()?;
 
     let origin = Origin::now();
     let id = run_id(&origin, &plan);

@@ -70,7 +70,7 @@ pub fn valid(spec: &SweepSpec, project: &Path) -> Result<(), Failure> {
 /// The server is one that flashrig can start anew for each unit.
 fn startable(server: &str, project: &Path) -> Result<(), Failure> {
     match target(Some(server), None, &[], project)? {
-        Target::Simulated { .. } => Ok(()),
+        Target::Simulated { .. } | Target::Managed { .. } => Ok(()),
         Target::Attached { name, .. } => Err(usage(format!(
             "a sweep starts the server anew for each measurement, and {name} is one that somebody \
              else started; give a profile that says how to start it (flashrig servers list)"

@@ -29,3 +29,6 @@ pub fn judged(sweep: &Sweep) -> Sweep {
     }
     sweep
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Pid, SysconfVar, getppid, setsid, sysconf};
 
 use super::ProcessInfo;
+use crate::process::oom::OomKills;
 
 /// Makes orphaned descendants children of this process, so that the absence of children proves
 /// the absence of descendants. Tells whether the system did it.
@@ -104,6 +106,39 @@ pub(in crate::process) fn max_rss_bytes(ru_maxrss: i64) -> Option<u64> {
         .ok()
         .filter(|kib| *kib > 0)
         .map(|kib| kib * 1024)
+}
+
+/// Kills for lack of memory: those that the kernel counts, and of them those in this process's
+/// control group or in the nearest one above it that counts.
+pub(in crate::process) fn oom_kills() -> OomKills {
+    let of_machine = fs::read_to_string("/proc/vmstat").ok();
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let in_group = groups.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        let (root, file) = match controllers {
+            "" => ("/sys/fs/cgroup", "memory.events"),
+            list if list.split(',').any(|c| c == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.oom_control")
+            }
+            _ => return None,
+        };
+        let group = Path::new(path.trim_start_matches('/'));
+        group.ancestors().find_map(|group| {
+            let text = fs::read_to_string(Path::new(root).join(group).join(file)).ok()?;
+            counted(&text)
+        })
+    });
+    OomKills {
+        in_group,
+        on_machine: of_machine.and_then(|text| counted(&text)),
+    }
+}
+
+/// The count of kills in such a file.
+fn counted(text: &str) -> Option<u64> {
+    let mut lines = text.lines();
+    lines.find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
 }
 
 fn pids() -> impl Iterator<Item = u32> {

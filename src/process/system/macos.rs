@@ -14,6 +14,7 @@ use nix::sys::signal::SigSet;
 use nix::unistd::setsid;
 
 use super::ProcessInfo;
+use crate::process::oom::OomKills;
 
 /// `SZOMB` of `sys/proc.h`.
 const ZOMBIE: u32 = 5;
@@ -90,4 +91,9 @@ pub(in crate::process) fn command_line(pid: u32) -> Option<String> {
 /// The memory peak that `getrusage` reports, in bytes.
 pub(in crate::process) fn max_rss_bytes(ru_maxrss: i64) -> Option<u64> {
     u64::try_from(ru_maxrss).ok().filter(|bytes| *bytes > 0)
+}
+
+/// macOS ends programs for lack of memory too, and counts it nowhere that can be read.
+pub(in crate::process) fn oom_kills() -> OomKills {
+    OomKills::default()
 }

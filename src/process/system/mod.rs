@@ -10,14 +10,16 @@ use std::time::Duration;
 mod linux;
 #[cfg(target_os = "linux")]
 pub(super) use linux::{
-    adopt_orphans, command_line, descendants, group_members, info, max_rss_bytes, set_up_leader,
+    adopt_orphans, command_line, descendants, group_members, info, max_rss_bytes, oom_kills,
+    set_up_leader,
 };
 
 #[cfg(target_os = "macos")]
 mod macos;
 #[cfg(target_os = "macos")]
 pub(super) use macos::{
-    adopt_orphans, command_line, descendants, group_members, info, max_rss_bytes, set_up_leader,
+    adopt_orphans, command_line, descendants, group_members, info, max_rss_bytes, oom_kills,
+    set_up_leader,
 };
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]

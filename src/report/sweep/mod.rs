@@ -101,10 +101,12 @@ fn head(sweep: &Sweep, out: &mut String) {
     if !fixed.is_empty() {
         parts.push(format!("always {}", fixed.join(", ")));
     }
-    parts.push("server started anew for each".to_owned());
-    parts.push(format!("seed {}", spec.seed));
-    parts.push(sweep.started_at.clone());
     let _ = writeln!(out, "{}", parts.join(" · "));
+    let (seed, time) = (spec.seed, &sweep.started_at);
+    let _ = writeln!(
+        out,
+        "server started anew for each · order by seed {seed} · {time}"
+    );
 }
 
 /// The measured command with what the sweep added to it.
@@ -156,3 +158,6 @@ pub fn left(units: usize, seconds: f64) -> String {
         _ => format!("about {:.1} h left", seconds / 3600.0),
     }
 }
+
+#[cfg(test)]
+mod tests;

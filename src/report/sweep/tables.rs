@@ -49,6 +49,7 @@ pub fn tables(sweep: &Sweep, out: &mut String) {
         .iter()
         .flat_map(|row| row.figures.iter().filter(|f| f.value.is_some()))
         .map(|figure| figure.of)
+        .filter(|of| !goes_without_saying(*of))
         .collect();
     let sizes: BTreeSet<(Option<u64>, Option<u32>)> = figures
         .iter()
@@ -65,6 +66,12 @@ pub fn tables(sweep: &Sweep, out: &mut String) {
     }
     let groups = of_the_server(sweep);
     table(Some("The server".to_owned()), &names, groups, out);
+}
+
+/// Of one alone the worst is the only one, and beside nobody nothing is slowed down.
+fn goes_without_saying(of: FigureOf) -> bool {
+    let of_others = matches!(of.kind, FigureKind::TtftWorstS | FigureKind::WorstSlowdown);
+    of_others && of.sessions == Some(1)
 }
 
 fn title(context: Option<u64>, sessions: Option<u32>) -> Option<String> {
@@ -233,7 +240,7 @@ fn of_the_server(sweep: &Sweep) -> Vec<Group> {
     let by = match (told(MemoryBy::System), told(MemoryBy::Server)) {
         (true, _) => "peak memory",
         (false, true) => "peak memory (as told)",
-        (false, false) => "peak memory (not told)",
+        (false, false) => "peak memory",
     };
     groups.push(column(by.to_owned(), &|row| {
         let bytes = row.peak_memory_bytes;

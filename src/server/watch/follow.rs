@@ -15,7 +15,7 @@ use crate::clock::Stamp;
 use crate::server::journal::Shared;
 
 /// How often a quiet file is looked at. A line is stamped when it is read.
-const EVERY: Duration = Duration::from_millis(100);
+pub const EVERY: Duration = Duration::from_millis(100);
 /// A line without an end is taken for one at this length.
 const LONGEST: usize = 64 << 10;
 /// What is this far behind is counted and not read: its stamps would say nothing.
@@ -67,13 +67,7 @@ pub fn follow(path: &Path, journal: Weak<Shared>) -> Result<Follower, FollowErro
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
         return Err(FollowError::NoFile(path.to_owned()));
     }
-    let mut tail = Tail::open(path).map_err(unreadable)?;
-    tail.to_end().map_err(unreadable)?;
-    let trail = Trail {
-        path: path.to_owned(),
-        tail: Some(tail),
-        old: None,
-    };
+    let trail = Trail::begin(path).map_err(unreadable)?;
     let (ask, asked) = channel();
     let builder = std::thread::Builder::new().name("flashrig-log".to_owned());
     builder
@@ -95,7 +89,7 @@ fn run(mut trail: Trail, asked: &Receiver<oneshot::Sender<()>>, journal: &Weak<S
         let lost = trail.read(&mut |line| {
             journal.line(Stamp::now(), &String::from_utf8_lossy(line));
         });
-        journal.lose(lost);
+        journal.miss(lost);
         if let Some(done) = done {
             // Whoever asked may be gone.
             let _ = done.send(());
@@ -105,15 +99,26 @@ fn run(mut trail: Trail, asked: &Receiver<oneshot::Sender<()>>, journal: &Weak<S
 
 /// A file under its name, and the one that had the name before.
 #[derive(Debug)]
-struct Trail {
+pub struct Trail {
     path: PathBuf,
     tail: Option<Tail>,
     old: Option<(Tail, Stamp)>,
 }
 
 impl Trail {
+    /// Begins at the file's end.
+    pub fn begin(path: &Path) -> std::io::Result<Self> {
+        let mut tail = Tail::open(path)?;
+        tail.to_end()?;
+        Ok(Self {
+            path: path.to_owned(),
+            tail: Some(tail),
+            old: None,
+        })
+    }
+
     /// Reads what has come; returns how many lines were lost.
-    fn read(&mut self, line: &mut impl FnMut(&[u8])) -> u64 {
+    pub fn read(&mut self, line: &mut impl FnMut(&[u8])) -> u64 {
         let mut lost = 0;
         if let Some((old, since)) = &mut self.old {
             lost += old.read(line);

@@ -13,6 +13,8 @@
 //! Nothing is judged here, and nobody waits for it while an arm runs.
 
 mod agree;
+#[cfg(all(test, target_os = "linux"))]
+mod cost;
 mod follow;
 mod joins;
 mod reading;
@@ -27,8 +29,8 @@ use tokio::task::JoinHandle;
 
 use self::agree::{Answers, Finished, disagreements, is_refusal};
 use self::joins::{LATE_S, Refused, Rejecting, join};
-use self::reading::Fold;
-use self::sampler::{Lines, Page, Sampler, When};
+use self::reading::{Fold, When};
+use self::sampler::{Lines, Page, Sampler};
 use super::Connected;
 use super::log::LogEventKind;
 use crate::clock::{Origin, Seconds, Stamp};
@@ -120,6 +122,8 @@ impl Span<'_> {
             return;
         }
         let sampler = &self.watcher.sampler;
+        // A line is stamped when it is read: what is there by now tells of what was before.
+        sampler.journal.catch_up().await;
         let opened = Opened {
             at: Stamp::now(),
             lost: sampler.journal.lost(),

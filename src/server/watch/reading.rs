@@ -57,6 +57,17 @@ fn whole(value: f64) -> u64 {
     value.round() as u64
 }
 
+/// When a look is taken.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum When {
+    /// The span begins.
+    Begin,
+    /// Its time has come.
+    Between,
+    /// The span ends.
+    End,
+}
+
 /// Many looks, in order, folded.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Fold {
@@ -101,13 +112,18 @@ impl Counter {
 impl Fold {
     /// Takes in a look. The first one must be that at the beginning of the span; when there was
     /// none then, an empty one.
-    pub fn take(&mut self, reading: Option<Reading>, usage: Usage, is_first: bool) {
+    ///
+    /// At both ends the server is idle: only the looks between them tell how busy it was.
+    pub fn take(&mut self, reading: Option<Reading>, usage: Usage, when: When) {
+        let is_first = when == When::Begin;
         #[expect(clippy::cast_precision_loss, reason = "counters stay below 2^53")]
         let float = |value: Option<u64>| value.map(|value| value as f64);
         self.samples += u32::from(reading.is_some());
         let told = reading.unwrap_or_default();
-        self.max_running = larger(self.max_running, told.running);
-        self.max_waiting = larger(self.max_waiting, told.waiting);
+        if when == When::Between {
+            self.max_running = larger(self.max_running, told.running);
+            self.max_waiting = larger(self.max_waiting, told.waiting);
+        }
         self.most_memory = self.most_memory.max(told.memory_bytes);
         self.peak_rss_bytes = self.peak_rss_bytes.max(usage.rss_bytes);
         self.prompt.take(float(told.prompt_tokens), is_first);
@@ -174,7 +190,12 @@ mod tests {
     fn fold(readings: &[Option<Reading>]) -> Fold {
         let mut fold = Fold::default();
         for (index, reading) in readings.iter().enumerate() {
-            fold.take(*reading, Usage::default(), index == 0);
+            let when = match index {
+                0 => When::Begin,
+                last if last + 1 == readings.len() => When::End,
+                _ => When::Between,
+            };
+            fold.take(*reading, Usage::default(), when);
         }
         fold
     }
@@ -188,6 +209,13 @@ mod tests {
         assert_eq!(counted.prompt_tokens, Some(5));
         assert_eq!(counted.cached_tokens, None);
         assert_eq!(fold.peak_memory_bytes(), Some(7), "the peak did not rise");
+    }
+
+    #[test]
+    fn how_busy_it_was_is_unknown_when_it_was_looked_at_only_at_both_ends() {
+        let fold = fold(&[told(0.0, 10, 9), told(0.0, 15, 9)]);
+        assert_eq!(fold.max_running, None);
+        assert_eq!(fold.counted(true).prompt_tokens, Some(5));
     }
 
     #[test]

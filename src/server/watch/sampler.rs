@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::reading::{Fold, Reading, Usage};
+use super::reading::{Fold, Reading, Usage, When};
 use crate::clock::{Origin, Seconds, Stamp};
 use crate::gateway::Secret;
 use crate::records::{ServerFact, ServerLine};
@@ -50,17 +50,6 @@ pub enum Page {
     Absent,
 }
 
-/// When a look is taken.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum When {
-    /// The span begins.
-    Begin,
-    /// Its time has come.
-    Tick,
-    /// The span ends.
-    End,
-}
-
 impl Sampler {
     /// Looks once each `period`, for ever.
     pub async fn run(&self, period: Duration) {
@@ -68,7 +57,7 @@ impl Sampler {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
             ticks.tick().await;
-            self.look(When::Tick).await;
+            self.look(When::Between).await;
             self.tell_log(Stamp::now());
         }
     }
@@ -76,16 +65,16 @@ impl Sampler {
     /// Looks once; returns whether the server answered with metrics.
     pub async fn look(&self, when: When) -> bool {
         let mut page = match when {
-            When::Tick => match self.page.try_lock() {
+            When::Between => match self.page.try_lock() {
                 Ok(page) => page,
                 Err(_) => return false,
             },
             When::Begin | When::End => self.page.lock().await,
         };
-        let reading = if when == When::Tick && *page == Page::Absent {
+        let reading = if when == When::Between && *page == Page::Absent {
             None
         } else {
-            let limit = if when == When::Tick {
+            let limit = if when == When::Between {
                 LIMIT
             } else {
                 BORDER_LIMIT
@@ -97,7 +86,7 @@ impl Sampler {
         let at = Stamp::now();
         let usage = self.usage().await;
         if let Some(span) = self.span().as_mut() {
-            span.take(reading, usage, when == When::Begin);
+            span.take(reading, usage, when);
         }
         if reading.is_some() || usage != Usage::default() {
             self.tell_look(at, reading.unwrap_or_default(), usage);

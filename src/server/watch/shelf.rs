@@ -77,6 +77,14 @@ impl Shelf {
         lost
     }
 
+    /// Notes that lines never came here, so that the file says where.
+    pub fn miss(&self, lines: u64) {
+        if lines > 0 {
+            self.state().missing += lines;
+            self.changed.notify_one();
+        }
+    }
+
     /// The next lines, and how many are missing; `None` at the end. Waits for some.
     fn next(&self) -> Option<(VecDeque<(Stamp, String)>, u64)> {
         let mut state = self.state();
@@ -183,8 +191,10 @@ impl Writer {
         let mut batch = Vec::new();
         while let Some((lines, missing)) = shelf.next() {
             batch.clear();
-            if missing > 0 && self.over == 0 {
-                let words = "lines were written faster than they could be kept";
+            if self.over > 0 {
+                self.over += missing;
+            } else if missing > 0 {
+                let words = "lines were written faster than they could be read or kept";
                 writeln!(batch, "[flashrig: {missing} {words}]")?;
             }
             for (at, line) in lines {

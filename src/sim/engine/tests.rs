@@ -25,7 +25,7 @@ fn profile(name: &str, changes: &[&str]) -> SimProfile {
     let changes: Vec<Change> = changes.iter().map(|c| c.parse().unwrap()).collect();
     match Library::new(None).load_with(name, &changes).unwrap().kind {
         Kind::Simulated(profile) => profile,
-        Kind::Attached { .. } => panic!("{name} is not simulated"),
+        Kind::Attached { .. } | Kind::Managed(_) => panic!("{name} is not simulated"),
     }
 }
 

@@ -18,13 +18,7 @@ impl Rig {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("log");
         std::fs::write(&path, before).unwrap();
-        let mut tail = Tail::open(&path).unwrap();
-        tail.to_end().unwrap();
-        let trail = Trail {
-            path: path.clone(),
-            tail: Some(tail),
-            old: None,
-        };
+        let trail = Trail::begin(&path).unwrap();
         Self {
             file: appending(&path),
             folder,
