@@ -84,7 +84,7 @@ impl Sampler {
             reading
         };
         let at = Stamp::now();
-        let usage = self.usage().await;
+        let usage = self.usage();
         if let Some(span) = self.span().as_mut() {
             span.take(reading, usage, when);
         }
@@ -116,16 +116,8 @@ impl Sampler {
         }
     }
 
-    async fn usage(&self) -> Usage {
-        if !self.life.is_managed() {
-            return Usage::default();
-        }
-        let life = self.life.clone();
-        // It looks at every process of the tree.
-        let used = tokio::task::spawn_blocking(move || life.usage()).await;
-        let Ok(Some((rss_bytes, cpu))) = used else {
-            return Usage::default();
-        };
+    fn usage(&self) -> Usage {
+        let (rss_bytes, cpu) = self.life.usage().unwrap_or_default();
         Usage {
             rss_bytes,
             cpu_s: cpu.map(|cpu| cpu.as_secs_f64()),
