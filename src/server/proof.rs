@@ -116,7 +116,7 @@ fn at(page: &str, field: &str) -> Option<String> {
 }
 
 /// Whether two texts mean one value.
-fn same(given: &str, told: &str) -> bool {
+pub fn same(given: &str, told: &str) -> bool {
     let (given, told) = (given.trim(), told.trim());
     if given.eq_ignore_ascii_case(told) {
         return true;
