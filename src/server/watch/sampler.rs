@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::reading::{Fold, Reading, Usage, When};
+use super::shelf::open_whole_lines;
 use crate::clock::{Origin, Seconds, Stamp};
 use crate::gateway::Secret;
 use crate::records::{ServerFact, ServerLine};
@@ -179,7 +180,7 @@ impl Lines {
     /// It cannot be written.
     pub fn open(path: &Path) -> std::io::Result<Self> {
         Ok(Self {
-            file: Some(File::options().create(true).append(true).open(path)?),
+            file: Some(open_whole_lines(path)?),
             looks: 0,
             log: 0,
             log_up_to: Stamp(0),
