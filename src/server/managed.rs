@@ -70,13 +70,10 @@ pub(super) async fn begin(
 /// # Errors
 /// It cannot be started here at all.
 pub async fn files_of(target: &Target) -> Result<Vec<NamedFile>, FlagError> {
-    let Target::Managed {
-        recipe, project, ..
-    } = target
-    else {
+    let Target::Managed { recipe, places, .. } = target else {
         return Ok(Vec::new());
     };
-    let launch = Launch::new((**recipe).clone(), Places::look(project.as_deref())?)?;
+    let launch = Launch::new((**recipe).clone(), (**places).clone())?;
     let (sha256, files) = known(&launch).await;
     let program = NamedFile {
         variable: "program".to_owned(),
