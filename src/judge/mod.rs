@@ -4,6 +4,7 @@ mod egress;
 pub mod fit;
 mod functional;
 mod gated;
+mod models;
 mod round;
 mod routes;
 mod same_work;
@@ -19,6 +20,7 @@ use crate::records::{Functional, Run, RunState, TimeVerdict, Verdict};
 
 pub use egress::egress_lines;
 pub use functional::session_failures;
+pub use models::other_models;
 pub use round::{arm_figures, round_validity};
 pub use routes::{amplification, missing_fields, models_asked, unknown_routes};
 pub use server_event::server_events;

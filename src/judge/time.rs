@@ -231,6 +231,7 @@ pub(crate) mod tests {
             unknown_routes: Vec::new(),
             missing_fields: Vec::new(),
             models_asked: Vec::new(),
+            other_models: Vec::new(),
             rejected_requests: 0,
             long_prompts: 0,
             unmarked_requests: 0,

@@ -1,5 +1,6 @@
 //! Judgement of `ttft`: from requests at once to one line for each number of them. Pure; no I/O.
 
+use super::models::of_load;
 use crate::clock::Seconds;
 use crate::config::{count_in_words, seconds_in_words};
 use crate::records::{
@@ -215,7 +216,7 @@ fn reasons(
 
 /// The run in one sentence, and what to mind.
 pub fn verdict(run: &LoadRun, rows: &[TtftRow], stopped_because: Option<&str>) -> LoadVerdict {
-    let mut warnings: Vec<String> = Vec::new();
+    let mut warnings = of_load(run);
     for row in rows {
         for reason in &row.reasons {
             warnings.push(format!("{} at once: {reason}", row.agents));

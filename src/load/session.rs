@@ -216,6 +216,7 @@ impl Prepared {
             input_tokens: attempt.input_tokens,
             cached_tokens: attempt.cached_tokens,
             output_tokens: attempt.output_tokens,
+            answered_model: attempt.answered_model,
             asked: fact.map(|fact| fact.key),
             right,
             end: attempt.end,

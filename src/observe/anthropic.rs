@@ -130,6 +130,7 @@ impl Stream {
             facts.missing("message_start.message");
             return;
         };
+        facts.answered_by(message);
         if text(message, "id").is_none() {
             facts.missing("message_start.message.id");
         }
@@ -174,6 +175,7 @@ fn content(delta: &Value, at: Stamp, facts: &mut Facts) {
 
 /// A plain answer.
 pub(super) fn plain(answer: &Value, at: Stamp, facts: &mut Facts) {
+    facts.answered_by(answer);
     match answer.get("content").and_then(Value::as_array) {
         Some(blocks) => {
             for block in blocks {

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
+use super::text;
 use super::tools::Calls;
 use crate::clock::{Seconds, Stamp};
 use crate::records::{Attempt, AttemptError, ToolCallFact};
@@ -14,6 +17,9 @@ const GAPS_KEPT: usize = 64 * 1024;
 
 /// Bytes kept of each kind of text, where any is kept.
 const SAID_KEPT: usize = 256 * 1024;
+
+/// Characters kept of the name of a model.
+const MODEL_CHARS: usize = 200;
 
 /// The kind of generated content in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +63,8 @@ pub(crate) struct Facts {
     pub(crate) cached_tokens: Option<u64>,
     pub(crate) output_tokens: Option<u64>,
     pub(crate) reasoning_tokens: Option<u64>,
+    /// The model that says it answers.
+    pub(crate) model: Option<String>,
     pub(crate) server_prompt: Option<Duration>,
     pub(crate) server_decode: Option<Duration>,
     pub(crate) stop_reason: Option<String>,
@@ -88,6 +96,13 @@ impl Facts {
         self.last_token = Some(at);
     }
 
+    /// An object of the answer names the model that answers.
+    pub(super) fn answered_by(&mut self, answer: &Value) {
+        if self.model.is_none() {
+            self.model = text(answer, "model").map(|name| name.chars().take(MODEL_CHARS).collect());
+        }
+    }
+
     /// Text was generated that the user sees.
     pub(super) fn says(&mut self, text: &str) {
         if let Some(said) = &mut self.said {
@@ -113,6 +128,7 @@ impl Facts {
         attempt.cached_tokens = self.cached_tokens;
         attempt.output_tokens = self.output_tokens;
         attempt.reasoning_tokens = self.reasoning_tokens;
+        attempt.answered_model.clone_from(&self.model);
         attempt.server_prompt_s = self.server_prompt.map(Seconds::from);
         attempt.server_decode_s = self.server_decode.map(Seconds::from);
         attempt.event_gaps_us.clone_from(&self.event_gaps_us);

@@ -23,6 +23,7 @@ impl Stream {
         }
         self.figures.merge(frame);
         self.figures.report(facts);
+        facts.answered_by(frame);
         timings(frame, facts);
         let Some(choices) = frame.get("choices").and_then(Value::as_array) else {
             facts.missing("choices");
@@ -236,6 +237,7 @@ pub(super) fn plain(answer: &Value, at: Stamp, facts: &mut Facts) {
     let mut figures = Figures::default();
     figures.merge(answer);
     figures.report(facts);
+    facts.answered_by(answer);
     timings(answer, facts);
     facts.ended = true;
     let Some(choices) = answer.get("choices").and_then(Value::as_array) else {

@@ -99,6 +99,7 @@ fn delta(frame: &Value, kind: &str, at: Stamp, content: Content, facts: &mut Fac
 }
 
 fn figures(response: &Value, facts: &mut Facts) {
+    facts.answered_by(response);
     let figure = |path: &str| response.pointer(path).and_then(Value::as_u64);
     replace(&mut facts.input_tokens, figure("/usage/input_tokens"));
     replace(

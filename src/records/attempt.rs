@@ -230,6 +230,9 @@ pub struct Attempt {
     pub role: Role,
     /// Model name asked for.
     pub model: Option<String>,
+    /// Model name in the answer; `None` when it names none.
+    #[serde(default)]
+    pub answered_model: Option<String>,
     /// Whether a stream was asked for.
     pub stream: bool,
     /// Number of tools offered in the request.
@@ -322,6 +325,7 @@ impl Attempt {
             dialect,
             role,
             model: None,
+            answered_model: None,
             stream: false,
             tools: None,
             messages: None,

@@ -264,6 +264,9 @@ pub struct Turn {
     pub cached_tokens: Option<u64>,
     /// Tokens generated, by the server's count.
     pub output_tokens: Option<u64>,
+    /// Model name in the answer; `null` when it names none.
+    #[serde(default)]
+    pub answered_model: Option<String>,
     /// The fact asked for; `null` when none was.
     pub asked: Option<String>,
     /// Whether the answer has it; `null` when nothing was asked or no answer came.

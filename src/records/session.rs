@@ -68,6 +68,9 @@ pub struct Session {
     /// Every model name asked for, in order of its first request.
     #[serde(default)]
     pub models_asked: Vec<String>,
+    /// Answers that named another model than the one asked for, as `ASKED -> ANSWERED (COUNT)`.
+    #[serde(default)]
+    pub other_models: Vec<String>,
     /// Requests that flashrig's own gateway turned away (a wrong token, say); in no other count.
     pub rejected_requests: u64,
     /// Those of them that it turned away because the prompt was above `--max-prompt`.

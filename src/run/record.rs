@@ -3,7 +3,9 @@
 use super::drive::Gone;
 use crate::agent::{Evidence, judge};
 use crate::clock::{Origin, Seconds};
-use crate::judge::{amplification, missing_fields, models_asked, split, traffic, unknown_routes};
+use crate::judge::{
+    amplification, missing_fields, models_asked, other_models, split, traffic, unknown_routes,
+};
 use crate::process::TreeEnd;
 use crate::records::{Attempt, EgressOutcome, Session, TreeProof};
 
@@ -52,6 +54,7 @@ pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
         unknown_routes: unknown_routes(attempts),
         missing_fields: missing_fields(attempts),
         models_asked: models_asked(attempts),
+        other_models: other_models(attempts),
         rejected_requests: sum.rejected,
         long_prompts: sum.long_prompts,
         unmarked_requests: sum.unmarked,

@@ -27,11 +27,11 @@ pub(super) struct Started {
 /// See [`StartError`]. Nothing is left running.
 pub(super) async fn begin(
     recipe: &Recipe,
-    project: Option<&Path>,
+    places: &Places,
     journal: Journal,
     key: Option<Secret>,
 ) -> Result<Started, StartError> {
-    let launch = Launch::new(recipe.clone(), Places::look(project)?)?;
+    let launch = Launch::new(recipe.clone(), places.clone())?;
     let checked = check(&launch).await?;
     let program_version = program_version(&launch).await;
     let (program, files) = known(&launch).await;
@@ -70,13 +70,10 @@ pub(super) async fn begin(
 /// # Errors
 /// It cannot be started here at all.
 pub async fn files_of(target: &Target) -> Result<Vec<NamedFile>, FlagError> {
-    let Target::Managed {
-        recipe, project, ..
-    } = target
-    else {
+    let Target::Managed { recipe, places, .. } = target else {
         return Ok(Vec::new());
     };
-    let launch = Launch::new((**recipe).clone(), Places::look(project.as_deref())?)?;
+    let launch = Launch::new((**recipe).clone(), (**places).clone())?;
     let (sha256, files) = known(&launch).await;
     let program = NamedFile {
         variable: "program".to_owned(),

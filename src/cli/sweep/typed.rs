@@ -16,7 +16,7 @@ use crate::config::{Profiles, nearest};
 use crate::plan::sweep::{combinations, parse_setting};
 use crate::records::{NamedFile, RunState, Sweep, SweepSetting, SweepSpec};
 use crate::run::sweep::command_line;
-use crate::server::{FlagCheck, FlagError, LogPattern, Target, check_flags, files_of};
+use crate::server::{FlagCheck, LogPattern, Target, check_flags, files_of};
 
 /// How often each combination is measured unless it is said.
 const ROUNDS: u32 = 3;
@@ -120,7 +120,6 @@ async fn flags_are_known(targets: &[Target], note: &impl Fn(String)) -> Result<(
         match check_flags(target).await {
             Ok(FlagCheck::NotChecked { because }) => unchecked = Some(because),
             Ok(FlagCheck::AllKnown) => {}
-            Err(error @ FlagError::Surroundings(_)) => return Err(error).or_rig(),
             Err(error) => return Err(error).or_usage(),
         }
     }

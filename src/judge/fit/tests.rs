@@ -89,6 +89,7 @@ pub(crate) fn turn(index: u32, wall_s: f64) -> Turn {
         input_tokens: Some(1000),
         cached_tokens: Some(if index == 0 { 0 } else { 900 }),
         output_tokens: Some(100),
+        answered_model: None,
         asked: (index > 0).then(|| "K0001".into()),
         right: (index > 0).then_some(true),
         end: End::Complete,

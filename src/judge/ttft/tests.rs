@@ -15,6 +15,7 @@ fn turn(sent: f64, ttft: Option<f64>, wall: Option<f64>, end: End) -> Turn {
         input_tokens: whole.then_some(100),
         cached_tokens: None,
         output_tokens: whole.then_some(10),
+        answered_model: None,
         asked: None,
         right: None,
         end,

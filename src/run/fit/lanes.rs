@@ -244,6 +244,7 @@ fn cut_turn(index: u32, row: &SessionAttempt, speed: f64) -> Turn {
         input_tokens: row.attempt.input_tokens,
         cached_tokens: row.attempt.cached_tokens,
         output_tokens: None,
+        answered_model: row.attempt.answered_model.clone(),
         asked: None,
         right: None,
         end: End::ClientAborted,

@@ -410,8 +410,11 @@ impl Recipe {
         let mut bare = self.clone();
         // Whether its files are there is another question.
         for variable in &mut bare.variables {
-            variable.file = FileKind::OrName;
+            if bare.program.names().all(|name| name != variable.name) {
+                variable.value = None;
+            }
         }
+        (bare.model, bare.dir, bare.env) = (None, None, Vec::new());
         match Launch::new(bare, places.clone()) {
             Ok(launch) => Ok(launch.program),
             Err(LaunchError::NoProgram { .. } | LaunchError::NotInstalled { .. })
