@@ -223,6 +223,10 @@ pub struct ServerArgs {
     /// one (may be given more than once)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
+    /// Bring the server back to a known state before each arm or combination, as its profile says
+    /// ([reset]); an unscored warm-up follows
+    #[arg(long)]
+    pub reset: bool,
     /// The file that a server which runs already writes its log to; it is followed from its end
     #[arg(long, value_name = "FILE")]
     pub server_log: Option<PathBuf>,

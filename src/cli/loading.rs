@@ -13,7 +13,7 @@ use crate::clock::Origin;
 use crate::load::{Aim, Client, LoadLimits, WarmUp, calibrate, choose_dialect};
 use crate::records::{Calibration, LoadRun, LoadSpec, LoadWhat, RUN_SCHEMA, Rig, RunState, Server};
 use crate::run::{Live, unless_stalled, warm_up_sessions};
-use crate::server::{Change, Connected, Journal, Target, Wanted, connect};
+use crate::server::{Change, Connected, Journal, Reset, Target, Wanted, connect};
 
 /// Seeds stay below what every JSON reader can hold.
 const MAX_SEED: u64 = 1 << 53;
@@ -48,6 +48,41 @@ pub fn note_start(target: &Target, note: &impl Fn(String)) {
         note(format!(
             "starting {name} (its program and model are hashed first, once)"
         ));
+    }
+}
+
+/// Whether a server that is to be reset can be.
+///
+/// # Errors
+/// Its profile does not say how, or says to restart one that flashrig does not start.
+pub fn can_reset(target: &Target, wanted: bool) -> Result<(), Failure> {
+    if !wanted {
+        return Ok(());
+    }
+    let (name, interface, is_managed) = match target {
+        Target::Simulated { profile, .. } => {
+            return Err(usage(format!(
+                "--reset: {} is simulated within flashrig, and has no [reset]",
+                profile.name
+            )));
+        }
+        Target::Attached {
+            name, interface, ..
+        } => (name, interface, false),
+        Target::Managed {
+            name, interface, ..
+        } => (name, interface, true),
+    };
+    match &interface.reset {
+        Some(Reset::Restart) if !is_managed => Err(usage(format!(
+            "--reset: {name} is reset by a restart, and flashrig does not start it here; name its \
+             profile alone with --server, or leave --reset out"
+        ))),
+        Some(_) => Ok(()),
+        None => Err(usage(format!(
+            "--reset: nothing says how {name} is brought back to a known state; give its profile a \
+             [reset] (harness/servers/NAME.toml), or leave the option out"
+        ))),
     }
 }
 

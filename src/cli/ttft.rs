@@ -120,11 +120,11 @@ async fn show(console: Console, mut told: mpsc::UnboundedReceiver<Live<LoadWhat>
     while let Some(live) = told.recv().await {
         match live {
             Live::Note(text) => console.note(&text),
-            Live::Fact(what) => {
-                if let LoadWhat::CellMeasured { measured } = *what {
-                    console.note(&line(&measured));
-                }
-            }
+            Live::Fact(what) => match *what {
+                LoadWhat::CellMeasured { measured } => console.note(&line(&measured)),
+                LoadWhat::ServerLife { life } => console.note(&life.words),
+                _ => {}
+            },
             Live::Session { .. } => {}
         }
     }
@@ -186,7 +186,7 @@ fn spec(args: &TtftArgs) -> Result<LoadSpec, Failure> {
         expect: None,
         first_token_limit_s: args.first_token_limit.into(),
         long_tokens: args.long,
-        reset: false,
+        reset: args.server.reset,
         shared_prefix: args.shared_prefix,
     })
 }
@@ -200,6 +200,7 @@ async fn prepare(
     let project = std::env::current_dir().or_rig()?;
     let typed = &args.server;
     let target = loading::target(typed.server.as_deref(), typed.speed, &typed.sets, &project)?;
+    loading::can_reset(&target, spec.reset)?;
     writable(&args.results)?;
     let mut server = loading::reach(typed, typed.model.clone(), &target, &live).await?;
     server.record.settings.clone_from(&typed.sets);

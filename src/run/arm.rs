@@ -32,11 +32,13 @@ const NEAR: Duration = Duration::from_secs(5);
 /// A session that is gone, and its record before verification.
 type Ended = (Gone, Session);
 
-/// Runs one arm of a round; round 0 is the unscored warm-up.
+/// Runs one arm of a round; round 0 is the unscored warm-up. `reset` is how long it took to bring
+/// the server back to a known state before it, where that was wanted.
 pub async fn run(
     context: &Context,
     round: u32,
     kind: ArmKind,
+    reset: Option<Duration>,
 ) -> anyhow::Result<(Arm, Option<Lost>)> {
     context.bus.fact(What::ArmStarted { round, arm: kind })?;
     let source_before = context.source_fingerprints()?;
@@ -82,7 +84,8 @@ pub async fn run(
             session.status = Status::Escaped;
             session.detail = words;
         }
-        if !context.stop.is_set() {
+        let is_cut = matches!(one.ending, Ending::ServerLost(_));
+        if !context.stop.is_set() && !is_cut {
             context.bus.note(format!("verifying {}", session.id));
         }
         let session = verified_or_why_not(context, &one, session).await;
@@ -98,6 +101,7 @@ pub async fn run(
         idle_wait_s: idle.map(|idle| Seconds::from(idle.waited)),
         idle_by: idle.map(|idle| idle.by),
         watched,
+        reset_s: reset.map(Seconds::from),
         rig_lag_ms: lag,
         server_lost: lost.as_ref().map(Lost::words),
         server_events: events,

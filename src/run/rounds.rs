@@ -1,6 +1,7 @@
 //! All rounds of a run, from prepared surroundings to the sealed record.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::bail;
 use std::collections::BTreeSet;
@@ -9,7 +10,7 @@ use super::arm;
 use super::bodies::Bodies;
 use super::bus::Bus;
 use super::scratch::Scratch;
-use super::server_life::{Lost, bring_back, is_lost, tell_lost};
+use super::server_life::{self, Lost, bring_back, is_lost, tell_lost};
 use super::stop::Stop;
 use super::warm_up::warm_up;
 use crate::agent::Places;
@@ -156,7 +157,10 @@ async fn arms(
         if context.stop.is_set() {
             return Ok(None);
         }
-        let (arm, lost) = arm::run(context, round, kind).await?;
+        let Some(reset) = reset(context).await? else {
+            return Ok(None);
+        };
+        let (arm, lost) = arm::run(context, round, kind, reset).await?;
         arms.push(arm);
         if context.stop.is_set() {
             continue;
@@ -176,13 +180,27 @@ async fn arms(
     Ok((!context.stop.is_set()).then_some((arms, None)))
 }
 
+/// Brings the server back to a known state, where that is wanted, and tells how long it took; `None`
+/// when the wish to stop came first.
+async fn reset(context: &Context) -> anyhow::Result<Option<Option<Duration>>> {
+    if !context.plan.reset {
+        return Ok(Some(None));
+    }
+    let (server, bus, stop) = (&context.server, &context.bus, &context.stop);
+    let Some(took) = server_life::reset(server, bus, stop).await? else {
+        return Ok(None);
+    };
+    warm_up_again(context).await?;
+    Ok((!stop.is_set()).then_some(Some(took)))
+}
+
 /// With the cache to be warm, every session runs once, unscored.
 async fn fill_cache(context: &Context) -> anyhow::Result<()> {
     if context.plan.cache != CachePolicy::Warm || context.stop.is_set() {
         return Ok(());
     }
     context.bus.note("warming up: every session once, unscored");
-    let (warm, _) = arm::run(context, 0, ArmKind::BackToBack).await?;
+    let (warm, _) = arm::run(context, 0, ArmKind::BackToBack, None).await?;
     if let Some(words) = &warm.server_lost {
         bail!("in the warm-up {words}; start it again and run this again");
     }

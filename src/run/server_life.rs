@@ -1,5 +1,5 @@
 //! What becomes of the server during a run: lost in the middle of something measured, started
-//! again. Its start is never inside of anything measured.
+//! again, reset. Its start is never inside of anything measured.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{Bus, Stop};
 use crate::clock::{Origin, Seconds, Stamp};
+use crate::config::seconds_in_words;
 use crate::records::{CellStop, Kept, LifeKind, ServerLife, StopKind};
 use crate::server::{Connected, Death, log_tail, still_there};
 use crate::store::StoreError;
@@ -32,7 +33,7 @@ impl Lost {
     fn died(server: &Connected, death: Death) -> Self {
         Self {
             at: death.at,
-            words: format!("the server {} died: {}", server.record.name, death.words),
+            words: format!("the server {} died: it {}", server.record.name, death.words),
             last_lines: death.last_lines,
         }
     }
@@ -189,12 +190,44 @@ where
         at_s: bus.origin().at(Stamp::now()),
         what: LifeKind::Restarted,
         words: format!(
-            "the server {name} was started again, and was ready after {:.1} s",
-            ready_after.0
+            "the server {name} was started again, and was ready after {}",
+            seconds_in_words(ready_after.0)
         ),
         last_lines: Vec::new(),
         ready_after_s: Some(ready_after),
     };
     bus.fact(life.into())?;
     Ok(true)
+}
+
+/// Brings the server back to a known state, as its profile says. Returns how long that took, or
+/// `None` when the wish to stop came first.
+///
+/// # Errors
+/// It did not work, or the results folder cannot be written.
+pub async fn reset<R>(
+    server: &Connected,
+    bus: &Bus<R>,
+    stop: &Stop,
+) -> anyhow::Result<Option<Duration>>
+where
+    R: Kept<What: From<ServerLife> + Clone>,
+{
+    let name = &server.record.name;
+    let Some(done) = stop.unless(server.life.reset()).await else {
+        return Ok(None);
+    };
+    let took = done.with_context(|| format!("the server {name} could not be reset"))?;
+    let life = ServerLife {
+        at_s: bus.origin().at(Stamp::now()),
+        what: LifeKind::Reset,
+        words: format!(
+            "the server {name} was reset, in {}",
+            seconds_in_words(took.as_secs_f64())
+        ),
+        last_lines: Vec::new(),
+        ready_after_s: None,
+    };
+    bus.fact(life.into())?;
+    Ok(Some(took))
 }

@@ -3,7 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod bad_input;
+#[path = "../support/managed.rs"]
+mod managed_profile;
 mod place;
 mod record;
 mod resume;
+mod server_life;
 mod verdicts;

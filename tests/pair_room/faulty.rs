@@ -11,6 +11,8 @@ use std::time::Duration;
 pub enum Answer {
     /// Whole.
     Good,
+    /// Whole, and said to come from another model.
+    OtherModel,
     /// Whole, after a while without a byte.
     GoodAfter(Duration),
     /// With status 529 at once.
@@ -39,6 +41,8 @@ pub enum Answer {
     ErrorEvent,
     /// A stream that falls silent in its middle.
     Silent,
+    /// A stream of which nothing but its head comes.
+    Mute,
 }
 
 /// The server; its threads end with the test's process.
@@ -236,9 +240,21 @@ fn generate(stream: &mut TcpStream, answer: Answer) -> std::io::Result<()> {
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\
          Connection: close\r\n\r\n"
     )?;
+    let model = if answer == Answer::OtherModel {
+        "small"
+    } else {
+        "m"
+    };
+    if answer == Answer::Mute {
+        stream.flush()?;
+        // Until the client leaves.
+        let _ = stream.read(&mut [0]);
+        return Ok(());
+    }
     event(
         stream,
-        r#"{"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"so "},"finish_reason":null}]}"#,
+        &r#"{"id":"1","object":"chat.completion.chunk","created":1,"model":"MODEL","choices":[{"index":0,"delta":{"role":"assistant","content":"so "},"finish_reason":null}]}"#
+            .replace("MODEL", model),
     )?;
     match answer {
         Answer::Lacking => {

@@ -18,11 +18,15 @@ mod interrupted;
 mod leftovers;
 #[path = "../support/machine.rs"]
 mod machine;
+mod managed;
+#[path = "../support/managed.rs"]
+mod managed_profile;
 mod no_request;
 mod record;
 mod rounds;
 mod said;
 mod secrets;
 mod server_faults;
+mod server_life;
 mod stage;
 mod workspaces;

@@ -6,6 +6,9 @@
 )]
 
 mod figures;
+#[path = "../support/managed.rs"]
+mod managed_profile;
+mod server_life;
 mod trouble;
 
 use std::io::{Read as _, Write as _};
@@ -122,11 +125,21 @@ const CALIBRATION: u64 = 3;
 /// end: exit code, and the record.
 fn while_running(args: &[&str], what: &str, then: impl FnOnce(Pid)) -> (Option<i32>, Value) {
     let folder = TempDir::new().unwrap();
+    while_running_in(folder.path(), args, what, |pid, _| then(pid))
+}
+
+/// The same in a folder; `then` is told the record so far, too.
+fn while_running_in(
+    folder: &std::path::Path,
+    args: &[&str],
+    what: &str,
+    then: impl FnOnce(Pid, &Value),
+) -> (Option<i32>, Value) {
     let child = Command::new(env!("CARGO_BIN_EXE_flashrig"))
         .arg("ttft")
         .args(args)
         .env_clear()
-        .current_dir(folder.path())
+        .current_dir(folder)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -134,7 +147,7 @@ fn while_running(args: &[&str], what: &str, then: impl FnOnce(Pid)) -> (Option<i
         .unwrap();
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
     let patience = Instant::now() + Duration::from_secs(60);
-    let results = folder.path().join("results");
+    let results = folder.join("results");
     let run = || {
         std::fs::read_dir(&results)
             .ok()?
@@ -150,8 +163,11 @@ fn while_running(args: &[&str], what: &str, then: impl FnOnce(Pid)) -> (Option<i
         assert!(Instant::now() < patience, "the events never told of {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
-    then(pid);
+    let record = || {
+        let text = std::fs::read_to_string(run().unwrap().join("run.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    };
+    then(pid, &record());
     let code = child.wait_with_output().unwrap().status.code();
-    let record = std::fs::read_to_string(run().unwrap().join("run.json")).unwrap();
-    (code, serde_json::from_str(&record).unwrap())
+    (code, record())
 }

@@ -81,7 +81,7 @@ fn a_profile_that_stalls_after_six_streams_ends_within_its_limit() {
     let out = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(3), "{out}");
     assert!(
-        out.contains("accepted 7 requests and began to answer 3"),
+        out.contains("accepted 7 requests, generated for 3, then for none"),
         "{out}"
     );
     assert!(

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
-use super::loading::{Told, aim, begun, calibrated, reach, speed, target, warmed_up};
+use super::loading::{Told, aim, begun, calibrated, can_reset, reach, speed, target, warmed_up};
 use super::pair::surroundings::writable;
 use super::signals;
 use crate::clock::{Origin, Stamp};
@@ -109,6 +109,7 @@ async fn new(
         &args.server.sets,
         &project,
     )?;
+    can_reset(&target, spec.reset)?;
     writable(&args.results)?;
     let mut server = reach(&args.server, args.server.model.clone(), &target, &live).await?;
     server.record.settings.clone_from(&args.server.sets);
@@ -182,6 +183,7 @@ async fn again(
         Target::Simulated { .. } => target(Some(name), was.speed, &was.settings, &project)?,
         real @ (Target::Attached { .. } | Target::Managed { .. }) => real,
     };
+    can_reset(&target, spec.reset)?;
     let server = reach(&args.server, Some(run.server.model.clone()), &target, &live).await?;
     typed::same_server(&server.record, &run)?;
     // Instants go on from the last one: the time between is nobody's.

@@ -75,7 +75,7 @@ pub fn spec(args: &FitArgs) -> Result<LoadSpec, Failure> {
         expect: args.expect,
         first_token_limit_s: limit.into(),
         long_tokens: None,
-        reset: false,
+        reset: args.server.reset,
         shared_prefix: false,
     })
 }
@@ -122,6 +122,7 @@ pub fn agrees(args: &FitArgs, run: &LoadRun) -> Result<(), Failure> {
             args.rounds.is_some() && typed.rounds != kept.rounds,
         ),
         ("--search", args.search && !kept.search),
+        ("--reset", args.server.reset && !kept.reset),
         (
             "--checks",
             args.checks.is_some() && typed.checks != kept.checks,

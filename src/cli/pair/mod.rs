@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use crate::cli::args::PairArgs;
 use crate::cli::console::Console;
 use crate::cli::exit::{Exit, Failure, OrFail};
-use crate::cli::loading::{note_start, target};
+use crate::cli::loading::{can_reset, note_start, target};
 use crate::cli::setting::{Setting, sandbox};
 use crate::cli::{progress, signals};
 use crate::clock::{Origin, Seconds};
@@ -33,6 +33,7 @@ pub async fn pair(args: PairArgs, console: Console) -> Result<Exit, Failure> {
     let wanted = Typed::read(&args, &project)?;
     let typed = &args.server;
     let target = target(typed.server.as_deref(), typed.speed, &typed.sets, &project)?;
+    can_reset(&target, args.server.reset)?;
     needed_programs(&wanted.tasks, &setting)?;
     writable(&args.results)?;
 

@@ -70,6 +70,12 @@ impl Typed {
                 "--first-token-limit 0s leaves no time for a first token; give a longer one, e.g. 10m",
             ));
         }
+        if args.server.reset && args.cache == Cache::Warm {
+            return Err(usage(
+                "--reset empties the server's cache before each arm, which --cache warm fills; leave \
+                 one of them out",
+            ));
+        }
         let command = args
             .agent_command
             .as_deref()
@@ -145,6 +151,7 @@ pub fn plan(
         max_prompt_tokens: args.max_prompt,
         answer_probes: args.answer_probes,
         first_token_limit: args.first_token_limit,
+        reset: args.server.reset,
         allow_egress: args.allow_egress.clone(),
         ..plan
     }

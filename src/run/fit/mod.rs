@@ -17,7 +17,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::rounds::own_cpu;
-use super::server_life::{bring_back, is_lost, tell_lost};
+use super::server_life::{self, bring_back, is_lost, tell_lost};
 use super::{Bus, RunError, Stop, warm_up_sessions};
 use crate::clock::Seconds;
 use crate::config::count_in_words;
@@ -206,6 +206,14 @@ async fn take(context: &FitContext, step: Step) -> anyhow::Result<()> {
         }
         return Ok(());
     }
+    let reset = if context.spec.reset {
+        let Some(took) = reset(context).await? else {
+            return Ok(());
+        };
+        Some(took.into())
+    } else {
+        None
+    };
     context.bus.fact(LoadWhat::CellStarted {
         round: step.round,
         context_tokens: step.context_tokens,
@@ -217,7 +225,8 @@ async fn take(context: &FitContext, step: Step) -> anyhow::Result<()> {
         .iter()
         .filter(|m| is_it(m.round, m.context_tokens, m.sessions));
     let attempt = u64::from(run.resumed) + tries.count() as u64;
-    let taken = cell::measure(context, step, attempt).await?;
+    let mut taken = cell::measure(context, step, attempt).await?;
+    taken.measured.reset_s = reset;
     keep(context, step, taken.measured, &taken.rows)?;
     if context.stop.is_set() {
         return Ok(());
@@ -229,12 +238,27 @@ async fn take(context: &FitContext, step: Step) -> anyhow::Result<()> {
     let Some(lost) = lost else { return Ok(()) };
     tell_lost(&context.bus, &lost)?;
     if bring_back(&context.server, &context.bus, &context.stop, &lost).await? {
-        let number = context.run().map_or(0, |run| run.server.life.len() as u64);
-        let what = shape(&context.spec, number);
-        let warming =
-            warm_up_sessions(&context.server, &context.client, &context.calibration, what);
-        context.stop.unless(warming).await.transpose()?;
+        warm_up(context).await?;
     }
+    Ok(())
+}
+
+/// Brings the server back to a known state; `None` when the wish to stop came first.
+async fn reset(context: &FitContext) -> anyhow::Result<Option<Duration>> {
+    let (server, bus, stop) = (&context.server, &context.bus, &context.stop);
+    let took = server_life::reset(server, bus, stop).await?;
+    if took.is_some() {
+        warm_up(context).await?;
+    }
+    Ok(took.filter(|_| !stop.is_set()))
+}
+
+/// Prompts of the measured shapes, unscored, after the server was started anew or reset.
+async fn warm_up(context: &FitContext) -> anyhow::Result<()> {
+    let number = context.run().map_or(0, |run| run.server.life.len() as u64);
+    let what = shape(&context.spec, number);
+    let warming = warm_up_sessions(&context.server, &context.client, &context.calibration, what);
+    context.stop.unless(warming).await.transpose()?;
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use stall::{is_lost, note, stopped};
 
 use super::rounds::own_cpu;
-use super::server_life::{Lost, bring_back, found_lost, tell_lost};
+use super::server_life::{self, Lost, bring_back, found_lost, tell_lost};
 use super::{Bus, RunError, Stop, warm_up_sessions};
 use crate::clock::Seconds;
 use crate::config::in_words;
@@ -109,7 +109,11 @@ async fn measure_all(context: &TtftContext) -> anyhow::Result<Option<String>> {
             })?;
             continue;
         }
-        let (measured, rows, lost) = measure(context, round, agents, &mut served).await?;
+        let Some(reset) = reset(context).await? else {
+            return Ok(None);
+        };
+        let (mut measured, rows, lost) = measure(context, round, agents, &mut served).await?;
+        measured.reset_s = reset;
         ended = measured
             .stopped
             .clone()
@@ -133,6 +137,21 @@ async fn measure_all(context: &TtftContext) -> anyhow::Result<Option<String>> {
     Ok(ended.map(|stop| stop.words))
 }
 
+/// Brings the server back to a known state, where that is wanted, and tells how long it took; `None`
+/// when the wish to stop came first.
+async fn reset(context: &TtftContext) -> anyhow::Result<Option<Option<Seconds>>> {
+    if !context.spec.reset {
+        return Ok(Some(None));
+    }
+    let (server, bus, stop) = (&context.server, &context.bus, &context.stop);
+    let Some(took) = server_life::reset(server, bus, stop).await? else {
+        return Ok(None);
+    };
+    let warming = warm_up(context, server_starts(context));
+    let warmed = stop.unless(warming).await.transpose()?;
+    Ok(warmed.map(|()| Some(took.into())))
+}
+
 /// Starts the lost server again, for what is still to be measured. `false` when it was not.
 async fn bring_back_unless(
     is_last: bool,
@@ -150,7 +169,7 @@ async fn bring_back_unless(
     Ok(context.stop.unless(warming).await.transpose()?.is_some())
 }
 
-/// How often the server was started again.
+/// How often the server was lost, started again or reset.
 fn server_starts(context: &TtftContext) -> u64 {
     let run = context.bus.with(|store| store.run().cloned());
     run.map_or(0, |run| run.server.life.len() as u64)
