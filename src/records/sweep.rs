@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Host, Ratio, Rig, RunState, SettingProof};
+use super::{Host, NamedFile, Ratio, Rig, RunState, SettingProof};
 use crate::clock::Seconds;
 
 /// The version of the format of a sweep's `run.json`.
@@ -55,6 +55,9 @@ pub struct SweepSpec {
     pub profile_sha256: String,
     /// SHA-256 of flashrig's own program, in hex.
     pub rig_sha256: String,
+    /// The server's program and the files that its settings name, each once; empty for a server
+    /// that is no program of its own.
+    pub server_files: Vec<NamedFile>,
     /// Name of the command that is measured: `pair`, `fit` or `ttft`.
     pub measures: String,
     /// The whole command, its name first, as typed after `--`.

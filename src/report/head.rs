@@ -19,12 +19,18 @@ pub fn who_answered(command: &str, server: &Server, out: &mut String) {
         (Some(n), _) => format!("context {}", count(Some(n as f64))),
         (None, _) => "context unknown".to_owned(),
     };
+    let is_listed = server.models.as_ref().is_some_and(|list| !list.is_empty());
+    let model = if is_listed {
+        server.model.clone()
+    } else {
+        // Any name may have been answered by any model.
+        format!("unknown ({} was asked for)", server.model)
+    };
     // Writing to a string cannot fail.
     let _ = writeln!(
         out,
-        "{} {command} · model {} · {} {version} · {context}",
+        "{} {command} · model {model} · {} {version} · {context}",
         Style::new().bold().apply_to("flashrig"),
-        server.model,
         server.name,
     );
 }

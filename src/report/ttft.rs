@@ -119,7 +119,7 @@ fn table(run: &LoadRun) -> Table {
     }
     let with_memory = run.ttft.iter().any(|row| processes(row) != "–");
     if with_memory {
-        head.push("server memory");
+        head.push("process memory");
     }
     let mut table = Table::new();
     table.load_style(presets::NOTHING);

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use super::journal::Journal;
 use super::life::{Life, StartError, start};
 use super::start::{
-    FlagCheck, HOST, Launch, Places, Recipe, Valued, check, hashed, program_version,
+    FlagCheck, FlagError, HOST, Launch, Places, Recipe, Valued, check, hashed, program_version,
 };
+use super::target::Target;
 use crate::gateway::Secret;
 use crate::records::{Managed, NamedFile};
 
@@ -26,11 +27,11 @@ pub(super) struct Started {
 /// See [`StartError`]. Nothing is left running.
 pub(super) async fn begin(
     recipe: &Recipe,
-    project: Option<&Path>,
+    places: &Places,
     journal: Journal,
     key: Option<Secret>,
 ) -> Result<Started, StartError> {
-    let launch = Launch::new(recipe.clone(), Places::look(project)?)?;
+    let launch = Launch::new(recipe.clone(), places.clone())?;
     let checked = check(&launch).await?;
     let program_version = program_version(&launch).await;
     let (program, files) = known(&launch).await;
@@ -61,6 +62,26 @@ pub(super) async fn begin(
         valued: launch.valued,
         life,
     })
+}
+
+/// The program and the files that would be started, each with its hash; nothing for a server that
+/// flashrig does not start as a program.
+///
+/// # Errors
+/// It cannot be started here at all.
+pub async fn files_of(target: &Target) -> Result<Vec<NamedFile>, FlagError> {
+    let Target::Managed { recipe, places, .. } = target else {
+        return Ok(Vec::new());
+    };
+    let launch = Launch::new((**recipe).clone(), (**places).clone())?;
+    let (sha256, files) = known(&launch).await;
+    let program = NamedFile {
+        variable: "program".to_owned(),
+        path: launch.program.display().to_string(),
+        bytes: None,
+        sha256,
+    };
+    Ok(std::iter::once(program).chain(files).collect())
 }
 
 /// The model among the files: the variable of that name, or the only file.

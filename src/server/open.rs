@@ -56,6 +56,7 @@ impl Opened {
     /// told by now; `None` when somebody else started it.
     pub async fn proofs(&self) -> Option<Box<Managed>> {
         let mut managed = self.managed.clone()?;
+        self.life.catch_up().await;
         let witness = Witness {
             url: &self.url,
             key: self.key.as_ref(),
@@ -177,12 +178,11 @@ pub async fn open(
             name,
             recipe,
             interface,
-            project,
+            places,
         } => {
             let key = key(wanted.key_env.as_ref().or(recipe.key_env.as_ref()))?;
             let journal = Journal::masking(interface.log.clone(), key.clone());
-            let started =
-                managed::begin(recipe, project.as_deref(), journal.clone(), key.clone()).await?;
+            let started = managed::begin(recipe, places, journal.clone(), key.clone()).await?;
             let life = resetting(started.life, interface, &started.url, key.as_ref());
             Ok(Opened {
                 name: name.clone(),

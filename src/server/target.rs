@@ -1,10 +1,10 @@
 //! Which server `--server` means: an address, a profile, or the embedded one.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::change::Change;
 use super::library::{Interface, Kind, Library};
-use super::start::Recipe;
+use super::start::{Places, Recipe};
 use crate::config::ProfileError;
 use crate::sim::SimProfile;
 
@@ -43,8 +43,8 @@ pub enum Target {
         recipe: Box<Recipe>,
         /// How to look into it.
         interface: Interface,
-        /// The folder that relative paths count from; `None` for the current one.
-        project: Option<PathBuf>,
+        /// Where its program and files are looked for.
+        places: Box<Places>,
     },
 }
 
@@ -65,6 +65,9 @@ pub enum TargetError {
     /// `--set` with an address.
     #[error("--set changes values of a profile; {0} is an address and has none")]
     ChangeOfReal(String),
+    /// Where a server is to be started cannot be told.
+    #[error("the current folder, or flashrig's own program, cannot be told: {0}")]
+    Surroundings(#[from] std::io::Error),
     /// A speed that is no positive number.
     #[error("--speed {0} is no positive number")]
     Speed(f64),
@@ -141,7 +144,7 @@ impl Target {
                     name: found.name,
                     recipe,
                     interface,
-                    project: project.map(Path::to_owned),
+                    places: Box::new(Places::look(project)?),
                 },
             }
         };

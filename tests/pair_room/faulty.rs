@@ -11,6 +11,8 @@ use std::time::Duration;
 pub enum Answer {
     /// Whole.
     Good,
+    /// Whole, and said to come from another model.
+    OtherModel,
     /// Whole, after a while without a byte.
     GoodAfter(Duration),
     /// With status 529 at once.
@@ -238,6 +240,11 @@ fn generate(stream: &mut TcpStream, answer: Answer) -> std::io::Result<()> {
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\
          Connection: close\r\n\r\n"
     )?;
+    let model = if answer == Answer::OtherModel {
+        "small"
+    } else {
+        "m"
+    };
     if answer == Answer::Mute {
         stream.flush()?;
         // Until the client leaves.
@@ -246,7 +253,8 @@ fn generate(stream: &mut TcpStream, answer: Answer) -> std::io::Result<()> {
     }
     event(
         stream,
-        r#"{"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"so "},"finish_reason":null}]}"#,
+        &r#"{"id":"1","object":"chat.completion.chunk","created":1,"model":"MODEL","choices":[{"index":0,"delta":{"role":"assistant","content":"so "},"finish_reason":null}]}"#
+            .replace("MODEL", model),
     )?;
     match answer {
         Answer::Lacking => {

@@ -244,6 +244,24 @@ fn a_request_sent_again_while_the_first_still_runs_is_called_out_with_its_amplif
 }
 
 #[test]
+fn another_model_than_the_one_asked_for_is_told() {
+    let ran = pair(
+        &good_steps(),
+        |_| Answer::OtherModel,
+        &["--fail-above", "1000"],
+    );
+    for session in ran.both("completed") {
+        assert_eq!(
+            session["other_models"],
+            serde_json::json!(["m -> small (1)"])
+        );
+    }
+    let warnings = ran.record()["verdict"]["warnings"].to_string();
+    let words = "another model than the one asked for answered";
+    assert!(warnings.contains(words), "{warnings}");
+}
+
+#[test]
 fn unknown_routes_and_models_are_listed_and_a_probes_404_fails_nothing() {
     let agent = Agent {
         steps: &[

@@ -10,6 +10,7 @@
     reason = "a test that cannot get what it needs has failed"
 )]
 
+mod agents;
 #[path = "../support/http.rs"]
 mod http;
 mod llama;

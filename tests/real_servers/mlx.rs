@@ -2,11 +2,12 @@
 //! well.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use flashrig::server::installed::Manifest;
 use flashrig::server::{Surroundings, install};
 
-use crate::stage::{Real, alone, cache, environment, flashrig, installed};
+use crate::stage::{Real, agent, alone, cache, environment, flashrig, installed};
 
 /// The older version, which does not go with the pinned version of mlx.
 const OLD: &str = "mlx-lm==0.31.2 \\
@@ -59,21 +60,50 @@ fn a_sound_one_is_probed_and_gives_first_tokens_to_1_2_and_4_at_once() {
 }
 
 #[test]
-fn a_dead_one_that_says_it_is_well_is_named_by_probe_and_ttft_within_the_limit() {
+fn a_dead_one_that_says_it_is_well_is_named_within_the_limit_by_probe_ttft_and_pair() {
     let _alone = alone();
-    let server = Real::mlx(&stalling());
-    let limit = ["--first-token-limit", "5s"];
-    let ran = flashrig(&[&["servers", "probe", &server.url()], &limit[..]].concat());
-    assert_eq!(ran.code, Some(1), "{ran:#?}");
-    println!("{}\n{}", ran.out, ran.err);
-    let ran = flashrig(
+    let folder = stalling();
+    let runs: [&[&str]; 3] = [
+        &["servers", "probe"],
+        &["ttft", "--agents", "1,2", "--server"],
         &[
-            &["ttft", "--server", &server.url(), "--agents", "1,2"],
-            &limit[..],
-        ]
-        .concat(),
-    );
-    println!("{}\n{}\n{:?}", ran.out, ran.err, ran.code);
-    println!("{}", server.log());
-    panic!();
+            "pair", "--agent", "opencode", "--task", "fix-bug", "--server",
+        ],
+    ];
+    agent("opencode");
+    for args in runs {
+        // Its first request kills it, so that each needs one of its own.
+        let server = Real::mlx(&folder);
+        let log = server.log_file();
+        let url = server.url();
+        let mut all = [args, &[&url, "--first-token-limit", "5s"]].concat();
+        if args[0] != "servers" {
+            all.extend(["--server-log", log.to_str().unwrap()]);
+        }
+        let before = Instant::now();
+        let ran = flashrig(&all);
+        let took = before.elapsed();
+        let said = format!("{}{}", ran.out, ran.err);
+        assert!(
+            said.contains("accepts requests and does not generate"),
+            "{said}"
+        );
+        // What its health check says, beside it.
+        assert!(said.contains("200"), "{said}");
+        if args[0] == "servers" {
+            assert_eq!(ran.code, Some(1), "{ran:#?}");
+        } else {
+            assert_eq!(ran.code, Some(3), "{ran:#?}");
+            assert!(said.contains("generated for none"), "{said}");
+            assert!(said.contains("its log ends with"), "{said}");
+        }
+        // One limit, and what it takes to start, to prepare and to look for signs of life.
+        assert!(took < Duration::from_secs(60), "{took:?}: {said}");
+        assert!(
+            server.log().contains("There is no Stream"),
+            "{}",
+            server.log()
+        );
+        assert_eq!(server.get("/health").0, 200);
+    }
 }

@@ -35,14 +35,23 @@ pub fn cache() -> PathBuf {
 
 /// The folder of a server, installed by the command unless it is there.
 pub fn installed(name: &str) -> PathBuf {
+    let told: Value = serde_json::from_slice(&install("servers", name)).unwrap();
+    PathBuf::from(told[0]["folder"].as_str().unwrap())
+}
+
+/// Installs the pinned version of an agent, unless it is there.
+pub fn agent(name: &str) {
+    install("agents", name);
+}
+
+fn install(kind: &str, name: &str) -> Vec<u8> {
     let output = Command::new(env!("CARGO_BIN_EXE_flashrig"))
-        .args(["servers", "install", name, "--json"])
+        .args([kind, "install", name, "--json"])
         .env("FLASHRIG_CACHE", cache())
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    PathBuf::from(told[0]["folder"].as_str().unwrap())
+    output.stdout
 }
 
 /// A running server. It is killed when dropped.
@@ -120,9 +129,14 @@ impl Real {
         serde_json::from_str(&self.get(path).1).unwrap()
     }
 
+    /// The file that it writes its log to.
+    pub fn log_file(&self) -> PathBuf {
+        self.folder.path().join("log")
+    }
+
     /// All that it has logged.
     pub fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("log")).unwrap()
+        std::fs::read_to_string(self.log_file()).unwrap()
     }
 }
 
@@ -159,7 +173,11 @@ impl Ran {
 
 /// Runs `flashrig` in a folder of its own.
 pub fn flashrig(args: &[&str]) -> Ran {
-    let folder = TempDir::new().unwrap();
+    flashrig_in(TempDir::new().unwrap(), args)
+}
+
+/// Runs `flashrig` in this folder.
+pub fn flashrig_in(folder: TempDir, args: &[&str]) -> Ran {
     let output = Command::new(env!("CARGO_BIN_EXE_flashrig"))
         .args(args)
         .env("FLASHRIG_CACHE", cache())

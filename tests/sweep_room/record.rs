@@ -82,10 +82,11 @@ fn the_report_names_the_best_and_no_table_is_wider_than_100_columns() {
         "measuring: ttft --agents 1 --prompt 512 --answer-tokens 4 --speed 100 --rounds 1",
         "2 combinations × 2 rounds · always cache_tokens=1000000\nserver started anew for each · order by",
         "\n1 at once\n",
-        "max_concurrent=1",
+        "\n  max_concurrent  first token  of first ",
+        "\n  1 ",
         "peak memory",
-        "not proven",
-        "that max_concurrent, cache_tokens took effect is not proven",
+        "\n  max_concurrent  proven by the log: Concurrency: --max-concurrent=1, ",
+        "\n  cache_tokens    not proven: the server told nothing of it",
     ] {
         assert!(text.contains(words), "no {words:?} in {text}");
     }

@@ -8,7 +8,7 @@ use crate::cli::loading::new_seed;
 use crate::clock::Seconds;
 use crate::config::count_in_words;
 use crate::plan::grid::sizes;
-use crate::records::{LoadRun, LoadSpec, RecallRule, Server, SideSpec, Thresholds};
+use crate::records::{LoadRun, LoadSpec, Managed, RecallRule, Server, SideSpec, Thresholds};
 
 /// Tokens of a side request's prompt.
 const SIDE_PROMPT_TOKENS: u64 = 200;
@@ -223,7 +223,7 @@ pub fn same_server(found: &Server, run: &LoadRun) -> Result<(), Failure> {
         let kind = |simulated| if simulated { "simulated" } else { "real" }.to_owned();
         Some(("kind", kind(was.simulated), kind(found.simulated)))
     } else {
-        None
+        started_otherwise(found, was)
     };
     match differs {
         None => Ok(()),
@@ -233,6 +233,48 @@ pub fn same_server(found: &Server, run: &LoadRun) -> Result<(), Failure> {
             run.id
         ))),
     }
+}
+
+/// In what a server that flashrig started is another: program, files, what it was started with.
+fn started_otherwise(found: &Server, was: &Server) -> Option<(&'static str, String, String)> {
+    let (Some(now), Some(was)) = (&found.managed, &was.managed) else {
+        let by = |managed| if managed { "flashrig" } else { "somebody else" }.to_owned();
+        let (now, was) = (found.managed.is_some(), was.managed.is_some());
+        return (now != was).then(|| ("starter", by(was), by(now)));
+    };
+    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
+    let settings = |managed: &Managed| {
+        let all = managed.variables.iter();
+        let all = all.map(|v| format!("{}={}", v.name, v.value));
+        all.collect::<Vec<_>>().join(", ")
+    };
+    let files = |managed: &Managed| {
+        let all = managed.files.iter();
+        let all = all.map(|f| format!("{} {}", f.variable, text(&f.sha256)));
+        all.collect::<Vec<_>>().join(", ")
+    };
+    let environment = |managed: &Managed| {
+        let all = managed.environment.iter();
+        let all = all.map(|(name, value)| format!("{name}={value}"));
+        all.collect::<Vec<_>>().join(", ")
+    };
+    [
+        (
+            "program (SHA-256)",
+            text(&was.program_sha256),
+            text(&now.program_sha256),
+        ),
+        (
+            "program's version",
+            text(&was.program_version),
+            text(&now.program_version),
+        ),
+        ("files (SHA-256)", files(was), files(now)),
+        ("settings", settings(was), settings(now)),
+        ("environment", environment(was), environment(now)),
+    ]
+    .into_iter()
+    .find(|(_, was, now)| was != now)
 }
 
 /// Whether a record can be gone on with.

@@ -41,7 +41,14 @@ pub async fn sweep(args: SweepArgs, console: Console) -> Result<Exit, Failure> {
     };
     let watching = tokio::spawn(signals::watch(tell, stopper));
     let showing = tokio::spawn(progress::show(console, told));
-    let result = match prepare(&args, live, stop.clone()) {
+    let prepared = match stop.unless(prepare(&args, live, stop.clone())).await {
+        Some(prepared) => prepared,
+        None => Err(Failure {
+            exit: Exit::Interrupted,
+            error: anyhow!("stopped before anything was measured"),
+        }),
+    };
+    let result = match prepared {
         Ok((context, begin)) => {
             let done = execute(&context, begin).await.or_rig();
             // Here the context goes, and with it what is told.
@@ -77,7 +84,11 @@ fn shown(folder: &Path) -> PathBuf {
         .map_or_else(|| folder.to_owned(), Path::to_owned)
 }
 
-fn prepare(args: &SweepArgs, live: Told, stop: Stop) -> Result<(SweepContext, Begin), Failure> {
+async fn prepare(
+    args: &SweepArgs,
+    live: Told,
+    stop: Stop,
+) -> Result<(SweepContext, Begin), Failure> {
     let project = std::env::current_dir().or_rig()?;
     let program = std::env::current_exe().or_rig()?;
     let note = |text: String| {
@@ -85,7 +96,7 @@ fn prepare(args: &SweepArgs, live: Told, stop: Stop) -> Result<(SweepContext, Be
     };
     let (store, origin, begin) = match &args.resume {
         None => {
-            let spec = typed::spec(args, &project, &program)?;
+            let spec = typed::spec(args, &project, &program, &note).await?;
             writable(&args.results)?;
             note(extent(&spec));
             let origin = Origin::now();
@@ -95,10 +106,12 @@ fn prepare(args: &SweepArgs, live: Told, stop: Stop) -> Result<(SweepContext, Be
             let record = begun(store.id(), &origin, spec);
             (store, origin, Begin::New(Box::new(record)))
         }
-        Some(folder) => again(args, folder, &project, &program, &live)?,
+        Some(folder) => again(args, folder, &project, &program, &live).await?,
     };
     let folder = std::path::absolute(store.folder()).or_rig()?;
+    let server = store_server(&begin, &store);
     let context = SweepContext {
+        log: typed::log_patterns(&server, &project)?,
         program,
         env: std::env::vars_os().collect(),
         dir: project,
@@ -109,8 +122,19 @@ fn prepare(args: &SweepArgs, live: Told, stop: Stop) -> Result<(SweepContext, Be
     Ok((context, begin))
 }
 
+/// The server of a sweep that begins, or begins again.
+fn store_server(begin: &Begin, store: &Store<Sweep>) -> String {
+    let begun = match begin {
+        Begin::New(sweep) => Some(sweep.as_ref()),
+        Begin::Again { .. } => store.run(),
+    };
+    begun
+        .map(|sweep| sweep.spec.server.clone())
+        .unwrap_or_default()
+}
+
 /// A sweep that was stopped or killed.
-fn again(
+async fn again(
     args: &SweepArgs,
     folder: &Path,
     project: &Path,
@@ -130,8 +154,7 @@ fn again(
         exit: Exit::Usage,
         error: anyhow!("--resume: {} holds no sweep", folder.display()),
     })?;
-    typed::agrees(args, &sweep, project, program)?;
-    typed::valid(&sweep.spec, project)?;
+    typed::agrees(args, &sweep, project, program).await?;
     // Instants go on from the last one: the time between is nobody's.
     let mut origin = Origin::now();
     let gone = u64::try_from(duration(last).as_nanos()).unwrap_or(u64::MAX);

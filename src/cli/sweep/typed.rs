@@ -12,20 +12,25 @@ use super::args::SweepArgs;
 use super::inner::{self, Inner};
 use crate::cli::exit::{Exit, Failure, OrFail, usage};
 use crate::cli::loading::{new_seed, target};
-use crate::config::Profiles;
+use crate::config::{Profiles, nearest};
 use crate::plan::sweep::{combinations, parse_setting};
-use crate::records::{RunState, Sweep, SweepSetting, SweepSpec};
+use crate::records::{NamedFile, RunState, Sweep, SweepSetting, SweepSpec};
 use crate::run::sweep::command_line;
-use crate::server::Target;
+use crate::server::{FlagCheck, LogPattern, Target, check_flags, files_of};
 
 /// How often each combination is measured unless it is said.
 const ROUNDS: u32 = 3;
 
-/// The sweep that was asked for, valid in every combination.
+/// The sweep that was asked for, valid in every combination; `note` is told what takes a while.
 ///
 /// # Errors
 /// The first thing that makes no sense.
-pub fn spec(args: &SweepArgs, project: &Path, program: &Path) -> Result<SweepSpec, Failure> {
+pub async fn spec(
+    args: &SweepArgs,
+    project: &Path,
+    program: &Path,
+    note: &impl Fn(String),
+) -> Result<SweepSpec, Failure> {
     let Inner { name, added } = inner::read(&args.command)?;
     if args.sets.is_empty() {
         return Err(usage(
@@ -35,13 +40,13 @@ pub fn spec(args: &SweepArgs, project: &Path, program: &Path) -> Result<SweepSpe
     }
     let server = args.server.clone().unwrap_or_else(|| "sim".to_owned());
     // The address before what would be set of it.
-    startable(&server, project)?;
-    let settings = args.sets.iter().map(|text| parse_setting(text));
-    let settings: Vec<SweepSetting> = settings.collect::<Result<_, _>>().or_usage()?;
-    let spec = SweepSpec {
+    let target = startable(&server, project)?;
+    let settings = settings(&args.sets, &target)?;
+    let mut spec = SweepSpec {
         profile_sha256: profile_hash(&server, project)?,
         rig_sha256: file_hash(program).or_rig()?,
         server,
+        server_files: Vec::new(),
         measures: name,
         command: args.command.clone(),
         added,
@@ -51,30 +56,112 @@ pub fn spec(args: &SweepArgs, project: &Path, program: &Path) -> Result<SweepSpe
         rounds: args.rounds.unwrap_or(ROUNDS),
         seed: args.seed.unwrap_or_else(new_seed),
     };
-    valid(&spec, project)?;
+    let targets = targets(&spec, project)?;
+    flags_are_known(&targets, note).await?;
+    spec.server_files = files(&targets).await?;
     Ok(spec)
 }
 
-/// Every combination can be started, as far as can be told without starting it.
+/// The settings and their values: those typed, or for a name alone those that the profile offers.
+fn settings(sets: &[String], target: &Target) -> Result<Vec<SweepSetting>, Failure> {
+    let read = |text: &String| {
+        if text.contains('=') {
+            return parse_setting(text).or_usage();
+        }
+        let Target::Managed { recipe, .. } = target else {
+            return parse_setting(text).or_usage();
+        };
+        let known = recipe.variables.iter().find(|v| v.name == text.trim());
+        match known {
+            Some(variable) if !variable.values.is_empty() => {
+                let values = variable.values.iter().map(ToString::to_string).collect();
+                Ok(SweepSetting {
+                    name: variable.name.clone(),
+                    values,
+                })
+            }
+            Some(_) => Err(usage(format!(
+                "the profile {} offers no values of {text:?} for sweeps; write them: --set \
+                 {text}=1,2",
+                recipe.profile
+            ))),
+            None => {
+                let names = recipe.variables.iter().map(|v| v.name.as_str());
+                let hint = nearest(text, names)
+                    .map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"));
+                Err(usage(format!(
+                    "the profile {} has no variable {text:?}{hint}",
+                    recipe.profile
+                )))
+            }
+        }
+    };
+    sets.iter().map(read).collect()
+}
+
+/// The server of every combination, each of which can be started as far as can be told without
+/// starting it.
 ///
 /// # Errors
 /// The first that cannot.
-pub fn valid(spec: &SweepSpec, project: &Path) -> Result<(), Failure> {
-    for number in 1..=u32::try_from(spec.combinations.len()).unwrap_or(u32::MAX) {
+pub fn targets(spec: &SweepSpec, project: &Path) -> Result<Vec<Target>, Failure> {
+    let count = u32::try_from(spec.combinations.len()).unwrap_or(u32::MAX);
+    let target = |number| {
         let typed = inner::check(&command_line(spec, number, Path::new("results")), project)?;
-        target(typed.server.as_deref(), typed.speed, &typed.sets, project)?;
+        target(typed.server.as_deref(), typed.speed, &typed.sets, project)
+    };
+    (1..=count).map(target).collect()
+}
+
+/// The build knows the flags of every combination.
+async fn flags_are_known(targets: &[Target], note: &impl Fn(String)) -> Result<(), Failure> {
+    let mut unchecked = None;
+    for target in targets {
+        match check_flags(target).await {
+            Ok(FlagCheck::NotChecked { because }) => unchecked = Some(because),
+            Ok(FlagCheck::AllKnown) => {}
+            Err(error) => return Err(error).or_usage(),
+        }
+    }
+    if let (Some(because), Some(Target::Managed { .. })) = (unchecked, targets.first()) {
+        note(format!("the server's flags are not checked: {because}"));
     }
     Ok(())
 }
 
+/// The programs and files of all combinations, each once.
+async fn files(targets: &[Target]) -> Result<Vec<NamedFile>, Failure> {
+    let mut files: Vec<NamedFile> = Vec::new();
+    for target in targets {
+        for file in files_of(target).await.or_usage()? {
+            if !files.iter().any(|known| known.path == file.path) {
+                files.push(file);
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// What the server's log says, as patterns.
+///
+/// # Errors
+/// There is no such profile.
+pub fn log_patterns(server: &str, project: &Path) -> Result<Vec<LogPattern>, Failure> {
+    Ok(match target(Some(server), None, &[], project)? {
+        Target::Simulated { interface, .. }
+        | Target::Managed { interface, .. }
+        | Target::Attached { interface, .. } => interface.log,
+    })
+}
+
 /// The server is one that flashrig can start anew for each unit.
-fn startable(server: &str, project: &Path) -> Result<(), Failure> {
+fn startable(server: &str, project: &Path) -> Result<Target, Failure> {
     match target(Some(server), None, &[], project)? {
-        Target::Simulated { .. } | Target::Managed { .. } => Ok(()),
         Target::Attached { name, .. } => Err(usage(format!(
             "a sweep starts the server anew for each measurement, and {name} is one that somebody \
              else started; give a profile that says how to start it (flashrig servers list)"
         ))),
+        target => Ok(target),
     }
 }
 
@@ -108,7 +195,7 @@ fn hex(bytes: &[u8]) -> String {
 ///
 /// # Errors
 /// It is finished, or the first thing that differs.
-pub fn agrees(
+pub async fn agrees(
     args: &SweepArgs,
     sweep: &Sweep,
     project: &Path,
@@ -120,8 +207,8 @@ pub fn agrees(
             "--resume: {id} is finished; flashrig report shows it"
         )));
     }
-    let settings = args.sets.iter().map(|text| parse_setting(text));
-    let settings: Vec<SweepSetting> = settings.collect::<Result<_, _>>().or_usage()?;
+    let target = startable(&spec.server, project)?;
+    let settings = settings(&args.sets, &target)?;
     // Typed, and another than the sweep's.
     let differs = [
         (
@@ -143,7 +230,7 @@ pub fn agrees(
              start a new sweep without --resume"
         )));
     }
-    let changed = [
+    let mut changed = vec![
         (
             format!("the profile of the server {}", spec.server),
             profile_hash(&spec.server, project)? != spec.profile_sha256,
@@ -153,6 +240,15 @@ pub fn agrees(
             file_hash(program).or_rig()? != spec.rig_sha256,
         ),
     ];
+    if changed.iter().all(|(_, changed)| !changed) {
+        let found = files(&targets(spec, project)?).await?;
+        let differs = |was: &NamedFile| {
+            let now = found.iter().find(|file| file.path == was.path);
+            now.is_none_or(|file| file.sha256 != was.sha256)
+        };
+        let files = spec.server_files.iter();
+        changed.extend(files.map(|file| (file.path.clone(), differs(file))));
+    }
     match changed.iter().find(|(_, changed)| *changed) {
         None => Ok(()),
         Some((what, _)) => Err(Failure {

@@ -232,23 +232,6 @@ fn warnings(sweep: &Sweep, rows: &[SweepRow]) -> Vec<String> {
              better than it is; measure the best beside the first once more before relying on it"
         ));
     }
-    let unproven: Vec<&str> = sweep
-        .spec
-        .settings
-        .iter()
-        .map(|setting| setting.name.as_str())
-        .filter(|name| {
-            let measured = rows.iter().filter(|row| row.measured > 0);
-            let mut proofs = measured.flat_map(|row| &row.proofs);
-            proofs.any(|proof| proof.name == *name && proof.proven == Proven::NotProven)
-        })
-        .collect();
-    if !unproven.is_empty() {
-        warnings.push(format!(
-            "that {} took effect is not proven: the server told nothing of it",
-            unproven.join(", ")
-        ));
-    }
     let bottleneck = |unit: &&Unit| unit.client_bottleneck == Some(true);
     match sweep.units.iter().filter(bottleneck).count() {
         0 => {}

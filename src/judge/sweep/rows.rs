@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::clock::Seconds;
 use crate::records::{
-    FigureOf, Proven, Ratio, RowFigure, RowProof, Sweep, SweepRow, Unit, UnitOutcome, UnitServer,
+    FigureOf, Proven, Ratio, RowFigure, RowProof, SettingProof, Sweep, SweepRow, Unit, UnitOutcome,
+    UnitServer,
 };
 use crate::stats::{median, ratio};
 
@@ -142,20 +143,18 @@ fn proof(name: &str, servers: &[&UnitServer]) -> RowProof {
             .filter(|p| p.engaged == Some(engaged));
         told.next()
     };
-    let words = |proof: &crate::records::SettingProof| {
-        let by = proof.told_by.as_deref().unwrap_or("the server");
-        match &proof.told {
-            Some(value) => format!("{by} says {value}"),
-            None => by.to_owned(),
-        }
-    };
+    let by = |proof: &SettingProof| proof.told_by.clone().unwrap_or_else(|| "itself".to_owned());
     let all = !found.is_empty()
         && found
             .iter()
             .all(|p| p.is_some_and(|p| p.engaged == Some(true)));
     let (proven, by) = match (told(false), all) {
-        (Some(proof), _) => (Proven::DidNothing, Some(words(proof))),
-        (None, true) => (Proven::Proven, told(true).map(|proof| words(proof))),
+        (Some(proof), _) => {
+            let value = proof.told.as_deref().unwrap_or("another value");
+            let words = format!("the server told {value} ({})", by(proof));
+            (Proven::DidNothing, Some(words))
+        }
+        (None, true) => (Proven::Proven, told(true).map(|proof| by(proof))),
         (None, false) => (Proven::NotProven, None),
     };
     RowProof {

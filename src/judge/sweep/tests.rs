@@ -40,6 +40,7 @@ pub(crate) fn sweep(measures: &str, values: &[&str], rounds: u32) -> Sweep {
             server: "sim".into(),
             profile_sha256: "p".into(),
             rig_sha256: "r".into(),
+            server_files: Vec::new(),
             measures: measures.into(),
             command: vec![measures.into(), "--agents".into(), "1,4".into()],
             added: vec!["--rounds".into(), "1".into()],
@@ -292,7 +293,7 @@ fn a_setting_is_proven_in_all_rounds_or_not_and_one_that_did_nothing_is_never_th
     let by = |words: &str| Some(words.to_owned());
     assert_eq!(
         proven(&[Some(true), Some(true)]),
-        (Proven::Proven, by("/props says 4"), Some(2))
+        (Proven::Proven, by("/props"), Some(2))
     );
     assert_eq!(
         proven(&[Some(true), None]),
@@ -300,7 +301,11 @@ fn a_setting_is_proven_in_all_rounds_or_not_and_one_that_did_nothing_is_never_th
     );
     assert_eq!(
         proven(&[Some(true), Some(false)]),
-        (Proven::DidNothing, by("/props says 1"), Some(1))
+        (
+            Proven::DidNothing,
+            by("the server told 1 (/props)"),
+            Some(1)
+        )
     );
 }
 
@@ -333,7 +338,6 @@ fn many_comparisons_cuts_and_resumes_are_told() {
     let warnings = judge(&sweep).warnings.join("\n");
     for words in [
         "5 combinations are compared with the first, each at 95%: by chance alone about 0.2",
-        "that parallel took effect is not proven",
         "1 unit was cut short and measured anew",
         "taken up again once",
     ] {

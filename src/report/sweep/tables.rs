@@ -3,16 +3,18 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use console::{Style, measure_text_width};
+use console::{Style, measure_text_width, truncate_str};
 
 use crate::config::{count_in_words, seconds_in_words};
 use crate::judge::sweep::row_name;
-use crate::records::{FigureKind, FigureOf, MemoryBy, Proven, RowFigure, Sweep, SweepRow};
+use crate::records::{
+    FigureKind, FigureOf, MemoryBy, Proven, RowFigure, RowProof, Sweep, SweepRow,
+};
 use crate::report::text::new_table;
 
 /// Columns of a terminal that everybody has.
 const WIDTH: usize = 100;
-/// Names of combinations that are longer are told once, and numbers stand for them.
+/// Settings that take more room are told once, and numbers stand for combinations.
 const NAME_WIDTH: usize = 44;
 
 /// Columns that belong together: they are never parted.
@@ -23,27 +25,82 @@ struct Group {
 }
 
 impl Group {
-    fn widths(&self) -> Vec<usize> {
-        let width = |column: usize| {
-            let cells = self
-                .cells
-                .iter()
-                .map(|row| measure_text_width(&row[column]));
-            let widest = cells.max().unwrap_or(0);
-            widest.max(measure_text_width(&self.heads[column]))
-        };
-        (0..self.heads.len()).map(width).collect()
-    }
-
     /// With the space on both sides of each column.
     fn width(&self) -> usize {
-        self.widths().iter().map(|width| width + 2).sum()
+        widths(&self.heads, &self.cells).iter().map(|w| w + 2).sum()
     }
+}
+
+/// What combinations are called in the tables: their settings, a column each.
+struct Names {
+    heads: Vec<String>,
+    /// For each combination, a cell for each head.
+    cells: Vec<Vec<String>>,
+}
+
+impl Names {
+    /// Those that differ between combinations; numbers when that takes too much room.
+    fn of(sweep: &Sweep) -> Self {
+        let settings = sweep.spec.settings.iter().enumerate();
+        let varied: Vec<(usize, &str)> = settings
+            .filter(|(_, setting)| setting.values.len() > 1)
+            .map(|(index, setting)| (index, setting.name.as_str()))
+            .collect();
+        let value = |row: &SweepRow, index: usize| {
+            let text = row.settings.get(index).map_or("", String::as_str);
+            text.split_once('=').map_or(text, |(_, v)| v).to_owned()
+        };
+        let names = Self {
+            heads: varied.iter().map(|(_, name)| (*name).to_owned()).collect(),
+            cells: sweep
+                .rows
+                .iter()
+                .map(|row| varied.iter().map(|(index, _)| value(row, *index)).collect())
+                .collect(),
+        };
+        if names.width() <= NAME_WIDTH {
+            return names;
+        }
+        Self {
+            heads: vec!["combination".to_owned()],
+            cells: sweep
+                .rows
+                .iter()
+                .map(|row| vec![row.combination.to_string()])
+                .collect(),
+        }
+    }
+
+    fn is_numbered(&self, sweep: &Sweep) -> bool {
+        let name = self.heads.first();
+        !sweep.spec.settings.iter().any(|s| Some(&s.name) == name)
+    }
+
+    fn width(&self) -> usize {
+        widths(&self.heads, &self.cells).iter().map(|w| w + 2).sum()
+    }
+}
+
+fn widths(heads: &[String], cells: &[Vec<String>]) -> Vec<usize> {
+    let width = |column: usize| {
+        let widest = cells
+            .iter()
+            .map(|row| measure_text_width(&row[column]))
+            .max();
+        widest.unwrap_or(0).max(measure_text_width(&heads[column]))
+    };
+    (0..heads.len()).map(width).collect()
 }
 
 /// All tables.
 pub fn tables(sweep: &Sweep, out: &mut String) {
-    let names = names(sweep, out);
+    let names = Names::of(sweep);
+    if names.is_numbered(sweep) {
+        let _ = writeln!(out);
+        for row in &sweep.rows {
+            let _ = writeln!(out, "  {:>3}  {}", row.combination, row_name(sweep, row));
+        }
+    }
     let figures: BTreeSet<FigureOf> = sweep
         .rows
         .iter()
@@ -66,6 +123,42 @@ pub fn tables(sweep: &Sweep, out: &mut String) {
     }
     let groups = of_the_server(sweep);
     table(Some("The server".to_owned()), &names, groups, out);
+    proofs(sweep, out);
+}
+
+/// Whether each setting took effect, and who says so.
+fn proofs(sweep: &Sweep, out: &mut String) {
+    let settings = &sweep.spec.settings;
+    let widest = settings.iter().map(|s| measure_text_width(&s.name)).max();
+    let _ = writeln!(out, "\n{}", Style::new().bold().apply_to("Settings"));
+    for (index, setting) in settings.iter().enumerate() {
+        let measured = sweep.rows.iter().filter(|row| row.measured > 0);
+        let rows: Vec<(&SweepRow, &RowProof)> = measured
+            .filter_map(|row| Some((row, row.proofs.get(index)?)))
+            .collect();
+        let of = |state: Proven| rows.iter().filter(move |(_, proof)| proof.proven == state);
+        let by = |proof: &RowProof| proof.by.clone().unwrap_or_default();
+        let proven = of(Proven::Proven).count();
+        let words = if rows.is_empty() {
+            "nothing was measured".to_owned()
+        } else if let Some((row, proof)) = of(Proven::DidNothing).next() {
+            format!("did nothing in {}: {}", row_name(sweep, row), by(proof))
+        } else if let Some((_, proof)) = of(Proven::Proven).next() {
+            if proven == rows.len() {
+                format!("proven by {}", by(proof))
+            } else {
+                format!(
+                    "proven in {proven} of {} combinations by {}",
+                    rows.len(),
+                    by(proof)
+                )
+            }
+        } else {
+            "not proven: the server told nothing of it".to_owned()
+        };
+        let line = format!("  {:<1$}  {words}", setting.name, widest.unwrap_or(0));
+        let _ = writeln!(out, "{}", truncate_str(&line, WIDTH, "…"));
+    }
 }
 
 /// Of one alone the worst is the only one, and beside nobody nothing is slowed down.
@@ -84,31 +177,10 @@ fn title(context: Option<u64>, sessions: Option<u32>) -> Option<String> {
     }
 }
 
-/// What combinations are called in the tables; long names are told here, and numbered.
-fn names(sweep: &Sweep, out: &mut String) -> Vec<String> {
-    let names: Vec<String> = sweep.rows.iter().map(|row| row_name(sweep, row)).collect();
-    if names
-        .iter()
-        .all(|name| measure_text_width(name) <= NAME_WIDTH)
-    {
-        return names;
-    }
-    let _ = writeln!(out);
-    for (row, name) in sweep.rows.iter().zip(&names) {
-        let _ = writeln!(out, "  {:>3}  {name}", row.combination);
-    }
-    let numbers = sweep.rows.iter().map(|row| row.combination.to_string());
-    numbers.collect()
-}
-
 /// As many tables as the width asks for, each with the combinations' names.
-fn table(title: Option<String>, names: &[String], groups: Vec<Group>, out: &mut String) {
-    let name_width = names
-        .iter()
-        .map(|n| measure_text_width(n))
-        .max()
-        .unwrap_or(0);
-    let name_width = name_width.max("combination".len()) + 4;
+fn table(title: Option<String>, names: &Names, groups: Vec<Group>, out: &mut String) {
+    // The first column is padded once more.
+    let name_width = names.width() + 1;
     let (mut taken, mut width) = (Vec::new(), name_width);
     let mut parts = Vec::new();
     for group in groups {
@@ -126,14 +198,13 @@ fn table(title: Option<String>, names: &[String], groups: Vec<Group>, out: &mut 
         if let Some(title) = title.take() {
             let _ = writeln!(out, "{}", Style::new().bold().apply_to(title));
         }
-        let heads = part.iter().flat_map(|group| &group.heads);
-        let heads: Vec<&str> = std::iter::once("combination")
-            .chain(heads.map(String::as_str))
-            .collect();
-        let mut table = new_table(&heads, 1, &[]);
-        for (index, name) in names.iter().enumerate() {
-            let cells = part.iter().flat_map(|group| group.cells[index].clone());
-            table.add_row(std::iter::once(name.clone()).chain(cells));
+        let heads = names.heads.iter();
+        let heads = heads.chain(part.iter().flat_map(|group| &group.heads));
+        let heads: Vec<&str> = heads.map(String::as_str).collect();
+        let mut table = new_table(&heads, names.heads.len(), &[]);
+        for (index, name) in names.cells.iter().enumerate() {
+            let cells = part.iter().flat_map(|group| &group.cells[index]);
+            table.add_row(name.iter().chain(cells));
         }
         let _ = writeln!(out, "{table}");
     }
@@ -168,7 +239,10 @@ fn group(sweep: &Sweep, of: FigureOf) -> Group {
             heads.push("95%".to_owned());
             let interval = |figure: Option<&RowFigure>| {
                 let interval = figure.and_then(|f| f.of_first.ci95);
-                interval.map_or_else(|| "–".to_owned(), |[a, b]| format!("{a:.2}–{b:.2}"))
+                interval.map_or_else(
+                    || "–".to_owned(),
+                    |[a, b]| format!("{}–{}", factor(a), factor(b)),
+                )
             };
             columns.push(figures.iter().map(|figure| interval(*figure)).collect());
         }
@@ -176,6 +250,15 @@ fn group(sweep: &Sweep, of: FigureOf) -> Group {
     Group {
         heads,
         cells: turned(&columns, figures.len()),
+    }
+}
+
+/// With two digits where they mean something.
+fn factor(value: f64) -> String {
+    match value {
+        v if v < 99.995 => format!("{v:.2}"),
+        v if v < 10_000.0 => format!("{v:.0}"),
+        _ => ">10,000".to_owned(),
     }
 }
 
@@ -250,19 +333,6 @@ fn of_the_server(sweep: &Sweep) -> Vec<Group> {
         groups.push(column("start to ready".to_owned(), &|row| {
             row.ready_after_s
                 .map_or_else(unknown, |s| seconds_in_words(s.0))
-        }));
-    }
-    let settings = sweep.spec.settings.iter();
-    for (index, setting) in settings.enumerate() {
-        groups.push(column(setting.name.clone(), &|row| {
-            let proof = row.proofs.get(index);
-            match proof.map(|proof| proof.proven) {
-                _ if row.measured == 0 => unknown(),
-                Some(Proven::Proven) => "proven".to_owned(),
-                Some(Proven::NotProven) => "not proven".to_owned(),
-                Some(Proven::DidNothing) => "did nothing".to_owned(),
-                None => unknown(),
-            }
         }));
     }
     groups

@@ -1,6 +1,7 @@
 //! A sweep: units one after the other, each a run of the measured command with a server of its
 //! own. What a unit measures is in its own results folder; here it is started, ended and recorded.
 
+mod proof;
 mod unit;
 
 use std::collections::HashSet;
@@ -13,6 +14,7 @@ use super::{Bus, Stop};
 use crate::judge::sweep::{rows, verdict};
 use crate::plan::sweep::{Step, steps};
 use crate::records::{RunState, Sweep, SweepWhat, UnitBegun};
+use crate::server::LogPattern;
 use crate::store::StoreError;
 
 pub use unit::command_line;
@@ -28,6 +30,8 @@ pub struct SweepContext {
     pub dir: PathBuf,
     /// The sweep's results folder, as an absolute path.
     pub folder: PathBuf,
+    /// What the server's log says, as patterns.
+    pub log: Vec<LogPattern>,
     /// Where what happens is told.
     pub bus: Bus<Sweep>,
     /// The wish to stop.

@@ -7,13 +7,14 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use super::SweepContext;
+use super::proof::told_by_log;
 use crate::clock::{Seconds, Stamp};
 use crate::config::in_words;
 use crate::judge::sweep::{Reading, of_load, of_pair};
 use crate::process::{
     ExitStatus, Output, OutputLimits, Prepared, Running, Sandbox, Spec, StopReason, TreeEnd,
 };
-use crate::records::{SweepSpec, Unit, UnitBegun, UnitOutcome};
+use crate::records::{SettingProof, SweepSpec, Unit, UnitBegun, UnitOutcome};
 use crate::store::{Stored, read_run};
 
 /// For the measured command to bring its own sessions to an end after it was asked to.
@@ -72,6 +73,17 @@ pub async fn measure(context: &SweepContext, spec: &SweepSpec, begun: &UnitBegun
             .or(unreadable)
             .unwrap_or(of_end)
     });
+    let mut server = reading.as_ref().map(|r| r.server.clone());
+    if let (Some(server), Some(run)) = (&mut server, &run) {
+        let told = |proof: &SettingProof| proof.engaged.is_some();
+        server.proofs.retain(told);
+        let sets = spec.sets(begun.combination);
+        for proof in told_by_log(&folder.join(run), &context.log, &sets) {
+            if !server.proofs.iter().any(|known| known.name == proof.name) {
+                server.proofs.push(proof);
+            }
+        }
+    }
     Some(Unit {
         round: begun.round,
         combination: begun.combination,
@@ -94,7 +106,7 @@ pub async fn measure(context: &SweepContext, spec: &SweepSpec, begun: &UnitBegun
             .as_ref()
             .map(|r| r.figures.clone())
             .unwrap_or_default(),
-        server: reading.map(|r| r.server),
+        server,
     })
 }
 

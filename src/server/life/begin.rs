@@ -2,17 +2,18 @@
 
 use std::ffi::OsString;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::keeper::{Plan, Shared, State, keep};
+use super::keeper::{Log, Plan, Shared, State, keep};
 use super::{Life, StartError, port, words};
 use crate::gateway::Secret;
 use crate::process::{
-    LeaderExit, Lines, OomKills, Output, OutputLimits, Prepared, Running, Sandbox, Spec, StopReason,
+    LeaderExit, OomKills, Output, OutputLimits, Prepared, Running, Sandbox, Spec, StopReason,
 };
 use crate::server::http::ask;
 use crate::server::journal::Journal;
@@ -98,12 +99,13 @@ pub(super) async fn begin(
     shared.state.send_replace(State::Starting);
     let oom = OomKills::now();
     let running = Prepared::new(spec(plan)).await?.go().await?;
-    shared.figures().reading = None;
-    let pump = tokio::spawn(pump(
-        running.stdout.clone(),
-        plan.journal.clone(),
-        plan.launch.secrets.clone(),
-    ));
+    let log = Log {
+        lines: running.stdout.clone(),
+        handed_on: Arc::default(),
+    };
+    shared.follow(log.clone());
+    let (journal, secrets) = (plan.journal.clone(), plan.launch.secrets.clone());
+    let pump = tokio::spawn(pump(log, journal, secrets));
     let mut begun = Begun {
         running,
         pump,
@@ -232,7 +234,8 @@ fn spec(plan: &Plan) -> Spec {
 }
 
 /// Hands the lines of the log on as they come, each with the time at which it was read.
-async fn pump(lines: Lines, journal: Journal, secrets: Vec<Secret>) {
+async fn pump(log: Log, journal: Journal, secrets: Vec<Secret>) {
+    let Log { lines, handed_on } = log;
     let mut lost = 0;
     let mut count_lost = || {
         let all = lines.report().lost_lines;
@@ -247,6 +250,7 @@ async fn pump(lines: Lines, journal: Journal, secrets: Vec<Secret>) {
             text = String::from_utf8_lossy(&masked).into_owned().into();
         }
         journal.line(line.stamp, &text);
+        handed_on.fetch_add(1, Ordering::Relaxed);
         since += 1;
         if since == COUNT_EVERY {
             since = 0;

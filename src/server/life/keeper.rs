@@ -1,5 +1,6 @@
 //! The task that owns a server's process: notices its end, starts it again, ends it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -9,12 +10,14 @@ use super::begin::{Begun, DRAIN, begin};
 use super::{Death, StartError, words};
 use crate::clock::Stamp;
 use crate::gateway::Secret;
-use crate::process::{OomKills, Reading, Running, StopReason, TreeEnd};
+use crate::process::{Lines, OomKills, Reading, Running, StopReason, TreeEnd};
 use crate::server::journal::Journal;
 use crate::server::start::Launch;
 
 /// Between two looks at what its processes use; the process room takes samples as often.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Between two looks at whether the log has been taken in.
+const CATCH_UP_EVERY: Duration = Duration::from_millis(5);
 /// Lines of the log that are kept of a death.
 const LAST_LINES: usize = 20;
 /// For the rest of its log; a child that outlives it may hold that open.
@@ -35,6 +38,15 @@ pub(super) struct Shared {
     pub(super) plan: Plan,
     pub(super) state: watch::Sender<State>,
     figures: Mutex<Figures>,
+    log: Mutex<Option<Log>>,
+}
+
+/// How far the log of the present process has been taken in.
+#[derive(Clone, Debug)]
+pub(super) struct Log {
+    pub(super) lines: Lines,
+    /// Lines that were handed on.
+    pub(super) handed_on: Arc<AtomicU64>,
 }
 
 /// Where it is in its life.
@@ -66,7 +78,33 @@ impl Shared {
             plan,
             state: watch::Sender::new(State::Starting),
             figures: Mutex::default(),
+            log: Mutex::default(),
         }
+    }
+
+    /// Another process of it begins to write.
+    pub(super) fn follow(&self, log: Log) {
+        self.figures().reading = None;
+        *self.log.lock().unwrap_or_else(PoisonError::into_inner) = Some(log);
+    }
+
+    /// Waits until what has been written by now is taken in, for so long at most.
+    pub(super) async fn catch_up(&self, limit: Duration) {
+        let log = self
+            .log
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let Some(Log { lines, handed_on }) = log else {
+            return;
+        };
+        let written = lines.report().lines;
+        let catching_up = async {
+            while handed_on.load(Ordering::Relaxed) + lines.report().lost_lines < written {
+                tokio::time::sleep(CATCH_UP_EVERY).await;
+            }
+        };
+        let _ = tokio::time::timeout(limit, catching_up).await;
     }
 
     pub(super) fn figures(&self) -> MutexGuard<'_, Figures> {

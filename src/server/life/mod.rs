@@ -21,6 +21,9 @@ pub(super) use begin::start;
 pub(super) use reset::Resets;
 pub use reset::{Reset, ResetRequest};
 
+/// For a log that is written faster than it is read.
+const CATCH_UP: Duration = Duration::from_secs(10);
+
 /// The life of a server. Cheap to clone; when all clones of one that flashrig started are gone, it
 /// is ended.
 #[derive(Clone, Debug, Default)]
@@ -83,9 +86,9 @@ pub enum StartError {
     /// Its flags are not right.
     #[error(transparent)]
     Flags(#[from] FlagError),
-    /// Where things are cannot be told.
-    #[error("the surroundings of the server cannot be told: {0}")]
-    Surroundings(#[from] std::io::Error),
+    /// The system has no port.
+    #[error("the system gives no free port: {0}")]
+    NoPort(#[from] std::io::Error),
     /// Somebody else listens there.
     #[error(
         "server {profile}: port {port} is taken; end what listens on 127.0.0.1:{port}, or give \
@@ -271,6 +274,14 @@ impl Life {
         let (reply, answer) = oneshot::channel();
         if kept.orders.send(Order::Stop(reply)).is_ok() {
             let _ = answer.await;
+        }
+    }
+
+    /// Waits until what its log says by now has been taken in by the journal, for a few seconds at
+    /// most. Returns at once for a server that somebody else started.
+    pub async fn catch_up(&self) {
+        if let Some(kept) = &self.kept {
+            kept.shared.catch_up(CATCH_UP).await;
         }
     }
 

@@ -11,7 +11,6 @@ use regex::Regex;
 
 use super::identity::program_version;
 use super::launch::{Launch, LaunchError};
-use super::places::Places;
 use crate::config::nearest;
 use crate::process::{ShortCommand, run_short};
 use crate::server::target::Target;
@@ -39,9 +38,6 @@ pub enum FlagError {
     /// It cannot be started here at all.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// Where things are cannot be told.
-    #[error("the surroundings of the server cannot be told: {0}")]
-    Surroundings(#[from] std::io::Error),
     /// The program does not list a flag.
     #[error(
         "server {profile}: {program} ({version}) does not know the flag {flag}{hint}; it lists the \
@@ -70,11 +66,8 @@ pub enum FlagError {
 /// A flag that the program does not list, by name; or it cannot be started here at all.
 pub async fn check_flags(target: &Target) -> Result<FlagCheck, FlagError> {
     match target {
-        Target::Managed {
-            recipe, project, ..
-        } => {
-            let places = Places::look(project.as_deref())?;
-            check(&Launch::new((**recipe).clone(), places)?).await
+        Target::Managed { recipe, places, .. } => {
+            check(&Launch::new((**recipe).clone(), (**places).clone())?).await
         }
         Target::Simulated { .. } | Target::Attached { .. } => Ok(FlagCheck::NotChecked {
             because: "flashrig does not start it as a program".to_owned(),
