@@ -6,6 +6,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use console::Style;
 
 use super::figures::count;
+use super::head::reset_before;
 use super::server;
 use crate::clock::Seconds;
 use crate::config::{count_in_words, seconds_in_words};
@@ -77,10 +78,11 @@ fn head(run: &LoadRun, out: &mut String) {
     let rounds = spec.rounds;
     let _ = writeln!(
         out,
-        "prompts of {} tokens{long}, {alike} · answers of {} · {rounds} round{} · {}",
+        "prompts of {} tokens{long}, {alike} · answers of {} · {rounds} round{}{} · {}",
         count_in_words(size),
         spec.answer_tokens,
         if rounds == 1 { "" } else { "s" },
+        reset_before(spec.reset, "number"),
         run.started_at,
     );
 }

@@ -41,7 +41,10 @@ fn settings_that_make_no_sweep_are_refused_with_what_was_typed() {
             &["--set", "kv_bits=8,16", "--set", "sim.kv_bits=4,8"],
             &["sim.kv_bits comes twice"],
         ),
-        (&["--set", "max_concurent=1,2"], &["max_concurent=1"]),
+        (
+            &["--set", "max_concurent=1,2"],
+            &["did you mean `max_concurrent`?"],
+        ),
         // The second combination is the one that cannot be.
         (
             &["--set", "max_concurrent=1,0"],

@@ -13,6 +13,7 @@ mod effects;
 mod interrupted;
 #[path = "../support/machine.rs"]
 mod machine;
+mod managed;
 mod order;
 mod record;
 mod setting;

@@ -85,7 +85,8 @@ fn the_report_names_the_best_and_no_table_is_wider_than_100_columns() {
         "\n  max_concurrent  first token  of first ",
         "\n  1 ",
         "peak memory",
-        "\n  max_concurrent  not proven: the server told nothing of it",
+        "\n  max_concurrent  proven by the log: Concurrency: --max-concurrent=1, ",
+        "\n  cache_tokens    not proven: the server told nothing of it",
     ] {
         assert!(text.contains(words), "no {words:?} in {text}");
     }

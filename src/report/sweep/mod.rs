@@ -2,12 +2,12 @@
 
 mod tables;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use console::Style;
 
 use super::figures::count;
-use crate::config::seconds_in_words;
 use crate::records::{RunState, Sweep, UnitServer};
 use tables::tables;
 
@@ -72,10 +72,7 @@ fn head(sweep: &Sweep, out: &mut String) {
         let _ = writeln!(out, "{mark} server {words}.");
     }
     let name = Style::new().bold().apply_to("flashrig");
-    let who = server.map_or_else(
-        || format!("{} unknown", spec.server),
-        |s| who(spec.server.as_str(), s),
-    );
+    let who = server.map_or_else(|| format!("{} unknown", spec.server), |s| who(sweep, s));
     let _ = writeln!(out, "{name} sweep · {who}");
     let _ = writeln!(out, "measuring: {}", command(sweep));
     let fixed: Vec<String> = spec
@@ -120,13 +117,22 @@ fn command(sweep: &Sweep) -> String {
     clippy::cast_precision_loss,
     reason = "context lengths are far below 2^53"
 )]
-fn who(profile: &str, server: &UnitServer) -> String {
+fn who(sweep: &Sweep, server: &UnitServer) -> String {
     let version = server.version.as_deref().unwrap_or("version unknown");
-    let context = server.context_tokens.map_or_else(
-        || "context unknown".to_owned(),
-        |n| format!("context {}", count(Some(n as f64))),
-    );
-    format!("model {} · {profile} {version} · {context}", server.model)
+    let known: BTreeSet<Option<u64>> = sweep
+        .units
+        .iter()
+        .filter_map(|unit| Some(unit.server.as_ref()?.context_tokens))
+        .collect();
+    let context = match (known.len(), server.context_tokens) {
+        (1, None) => "context unknown".to_owned(),
+        (1, Some(n)) => format!("context {}", count(Some(n as f64))),
+        _ => "context not always the same".to_owned(),
+    };
+    format!(
+        "model {} · {} {version} · {context}",
+        server.model, sweep.spec.server
+    )
 }
 
 fn faults(sweep: &Sweep, out: &mut String) {
@@ -153,7 +159,7 @@ fn faults(sweep: &Sweep, out: &mut String) {
 pub fn left(units: usize, seconds: f64) -> String {
     match units {
         0 => "nothing left".to_owned(),
-        _ if seconds < 60.0 => format!("about {} left", seconds_in_words(seconds.ceil())),
+        _ if seconds < 60.0 => format!("about {:.0} s left", seconds.ceil()),
         _ if seconds < 5400.0 => format!("about {:.0} min left", seconds / 60.0),
         _ => format!("about {:.1} h left", seconds / 3600.0),
     }

@@ -239,7 +239,10 @@ fn group(sweep: &Sweep, of: FigureOf) -> Group {
             heads.push("95%".to_owned());
             let interval = |figure: Option<&RowFigure>| {
                 let interval = figure.and_then(|f| f.of_first.ci95);
-                interval.map_or_else(|| "–".to_owned(), |[a, b]| format!("{a:.2}–{b:.2}"))
+                interval.map_or_else(
+                    || "–".to_owned(),
+                    |[a, b]| format!("{}–{}", factor(a), factor(b)),
+                )
             };
             columns.push(figures.iter().map(|figure| interval(*figure)).collect());
         }
@@ -247,6 +250,15 @@ fn group(sweep: &Sweep, of: FigureOf) -> Group {
     Group {
         heads,
         cells: turned(&columns, figures.len()),
+    }
+}
+
+/// With two digits where they mean something.
+fn factor(value: f64) -> String {
+    match value {
+        v if v < 99.995 => format!("{v:.2}"),
+        v if v < 10_000.0 => format!("{v:.0}"),
+        _ => ">10,000".to_owned(),
     }
 }
 
