@@ -183,6 +183,18 @@ fn the_log_of_mlx_lm_tells_progress() {
     assert_eq!(log("mlx-lm"), [progress(2_048, Some(8_300), None)]);
 }
 
+/// These lines were written by llama.cpp's server of the wheel that `servers install` takes.
+#[test]
+fn llama_server_tells_what_of_a_prompt_was_cached_once_for_each_batch() {
+    let patterns = interface("llama-server").log;
+    let line = "0.11.430.843 I slot   operator(): id  0 | task 110 | cached n_tokens = 25, memory_seq_rm [25, end)";
+    let wanted = LogEvent::Cached {
+        request: Some("110".to_owned()),
+        cached_tokens: Some(25),
+    };
+    assert_eq!(events(&patterns, line), [wanted]);
+}
+
 #[test]
 fn a_server_of_which_only_the_address_is_known_is_read_under_all_these_names() {
     let known = Interface::unknown().metrics;

@@ -4,6 +4,7 @@ mod egress;
 pub mod fit;
 mod functional;
 mod gated;
+mod life;
 mod models;
 mod round;
 mod routes;

@@ -3,6 +3,7 @@
 use super::models::of_load;
 use crate::clock::Seconds;
 use crate::config::{count_in_words, seconds_in_words};
+use crate::judge::life::life_lines;
 use crate::records::{
     End, Lane, LoadRun, LoadVerdict, Measured, StopKind, TtftRow, TtftSpread, Turn,
 };
@@ -216,7 +217,8 @@ fn reasons(
 
 /// The run in one sentence, and what to mind.
 pub fn verdict(run: &LoadRun, rows: &[TtftRow], stopped_because: Option<&str>) -> LoadVerdict {
-    let mut warnings = of_load(run);
+    let mut warnings: Vec<String> = life_lines(&run.server).collect();
+    warnings.extend(of_load(run));
     for row in rows {
         for reason in &row.reasons {
             warnings.push(format!("{} at once: {reason}", row.agents));

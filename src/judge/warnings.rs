@@ -1,6 +1,7 @@
 //! What a reader should know before trusting the figures.
 
 use super::egress::egress_lines;
+use super::life::life_lines;
 use super::models;
 use crate::records::{Arm, CachePolicy, Run, SessionSlowdown, TreeProof};
 
@@ -15,6 +16,7 @@ const LATE_RIG_MS: f64 = 5.0;
 /// Everything worth knowing, in words. `rounds` are the valid ones: together, back to back.
 pub fn warnings(run: &Run, rounds: &[(&Arm, &Arm)], sessions: &[SessionSlowdown]) -> Vec<String> {
     let mut out = Vec::new();
+    out.extend(life_lines(&run.server));
     out.extend(egress_lines(run));
     out.extend(models::of_agents(run));
     out.extend(cold_cache(run));

@@ -10,7 +10,10 @@ use std::time::Duration;
 
 use crate::load::{LoadDialect, LoadLimits};
 use crate::records::{Generates, PROBE_SCHEMA, Probe};
-use crate::server::{HttpError, Identity, Opened};
+use crate::server::{HttpError, Identity, Opened, log_tail};
+
+/// The last lines of its log that are looked at.
+const LAST_LINES: usize = 20;
 
 /// Learns what can be learned of the server. `limit` is that of each first token, in the server's
 /// own time; `seed` keeps prompts out of caches; `say` is told what is going on.
@@ -123,9 +126,10 @@ async fn generate(
     (found.generates, found.answer) = match stalled {
         Some(silence) => {
             let life = endpoints::signs_of_life(server).await;
+            let tail = log_tail(&server.journal.last_lines(LAST_LINES));
             let words = format!(
                 "it accepts requests and does not generate: {silence}, while {life}; look into \
-                 its log and start it again, or give a longer --first-token-limit"
+                 its log and start it again, or give a longer --first-token-limit{tail}"
             );
             (Generates::AcceptsOnly, words)
         }

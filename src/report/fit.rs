@@ -114,6 +114,9 @@ fn head(run: &LoadRun, out: &mut String) {
         RecallRule::All => "recall all".to_owned(),
         RecallRule::Off => "recall not judged".to_owned(),
     });
+    if spec.reset {
+        parts.push("server reset before each combination".to_owned());
+    }
     parts.push(format!("seed {}", spec.seed));
     parts.push(run.started_at.clone());
     let _ = writeln!(out, "{}", parts.join(" · "));

@@ -34,3 +34,11 @@ pub fn who_answered(command: &str, server: &Server, out: &mut String) {
         server.name,
     );
 }
+
+/// That the server was reset before each `what`, for the line that tells of the setting.
+pub fn reset_before(is_reset: bool, what: &str) -> String {
+    match is_reset {
+        true => format!(" · server reset before each {what}"),
+        false => String::new(),
+    }
+}

@@ -54,8 +54,8 @@ fn table(rows: &[(&str, Vec<&Arm>)], out: &mut String) {
     let columns: [Column; 5] = [
         ("most at work", |w| w.max_running, |n| count(Some(n))),
         ("most in line", |w| w.max_waiting, |n| count(Some(n))),
-        ("memory", |w| float(w.peak_memory_bytes), gigabytes),
-        ("process memory", |w| float(w.peak_rss_bytes), gigabytes),
+        ("memory", |w| float(w.peak_memory_bytes), size),
+        ("process memory", |w| float(w.peak_rss_bytes), size),
         ("CPU", |w| w.cpu_s.map(|s| s.0), |s| seconds(Some(s))),
     ];
     let known: Vec<&Column> = columns
@@ -122,7 +122,7 @@ pub fn most<'m>(
 
 /// The most memory of the server's processes, in words; a dash when unknown.
 pub fn process_memory<'m>(measured: impl Iterator<Item = &'m Measured>) -> String {
-    most(measured, |w| float(w.peak_rss_bytes)).map_or_else(|| "–".to_owned(), gigabytes)
+    most(measured, |w| float(w.peak_rss_bytes)).map_or_else(|| "–".to_owned(), size)
 }
 
 /// Refusals, contradictions and losses, each with its arm or combination.
@@ -210,8 +210,12 @@ fn float(value: Option<u64>) -> Option<f64> {
     value.map(|value| value as f64)
 }
 
-fn gigabytes(bytes: f64) -> String {
-    format!("{:.1} GB", bytes / 1e9)
+fn size(bytes: f64) -> String {
+    if bytes < 1e9 {
+        format!("{:.0} MB", bytes / 1e6)
+    } else {
+        format!("{:.1} GB", bytes / 1e9)
+    }
 }
 
 #[cfg(test)]

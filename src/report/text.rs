@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use console::Style;
 
 use super::figures::{count, middle, part, ratio, seconds, sessions, shown_rounds, times};
-use super::head::who_answered;
+use super::head::{reset_before, who_answered};
 use super::makespans::makespans;
 use super::{prefix, probes, server};
 use crate::judge::egress_lines;
@@ -91,9 +91,10 @@ fn head(run: &Run, out: &mut String) {
     });
     let rounds = run.spec.rounds;
     let prefix = prefix::setting(run);
+    let reset = reset_before(run.spec.reset, "arm");
     let _ = writeln!(
         out,
-        "{rounds} round{} · {cache}{gate}{cap}{prefix} · contained by {} · {}",
+        "{rounds} round{} · {cache}{reset}{gate}{cap}{prefix} · contained by {} · {}",
         if rounds == 1 { "" } else { "s" },
         run.rig.sandbox,
         run.started_at,

@@ -6,6 +6,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use console::Style;
 
 use super::figures::count;
+use super::head::reset_before;
 use super::server;
 use crate::clock::Seconds;
 use crate::config::{count_in_words, seconds_in_words};
@@ -77,10 +78,11 @@ fn head(run: &LoadRun, out: &mut String) {
     let rounds = spec.rounds;
     let _ = writeln!(
         out,
-        "prompts of {} tokens{long}, {alike} · answers of {} · {rounds} round{} · {}",
+        "prompts of {} tokens{long}, {alike} · answers of {} · {rounds} round{}{} · {}",
         count_in_words(size),
         spec.answer_tokens,
         if rounds == 1 { "" } else { "s" },
+        reset_before(spec.reset, "number"),
         run.started_at,
     );
 }
@@ -117,7 +119,7 @@ fn table(run: &LoadRun) -> Table {
     }
     let with_memory = run.ttft.iter().any(|row| processes(row) != "–");
     if with_memory {
-        head.push("server memory");
+        head.push("process memory");
     }
     let mut table = Table::new();
     table.load_style(presets::NOTHING);

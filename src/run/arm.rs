@@ -84,7 +84,8 @@ pub async fn run(
             session.status = Status::Escaped;
             session.detail = words;
         }
-        if !context.stop.is_set() {
+        let is_cut = matches!(one.ending, Ending::ServerLost(_));
+        if !context.stop.is_set() && !is_cut {
             context.bus.note(format!("verifying {}", session.id));
         }
         let session = verified_or_why_not(context, &one, session).await;

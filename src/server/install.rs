@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::installed::{Manifest, Recipe, place};
+use super::installed::{Manifest, Recipe, STARTER, place};
 use crate::config::FileError;
 use crate::process::{CommandExit, Sandbox, Spec, find_program, run_command};
 
@@ -21,11 +21,6 @@ const VERSION_LIMIT: Duration = Duration::from_secs(120);
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// The version of the Python that runs it, when it can make venvs with pip in them.
 const PYTHON: &str = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])";
-/// What starts a server, wherever its folder lies.
-const STARTER: &str = "#!/bin/sh
-here=$(CDPATH= cd -- \"${0%/*}/..\" && pwd -P) || exit 1
-exec \"$here/venv/bin/python\" -I \"$here/serve.py\" \"$@\"
-";
 /// Settings of the operator that would lead pip or Python elsewhere.
 const NOT_PASSED: &[&str] = &[
     "PIP_NO_BINARY",
@@ -190,6 +185,12 @@ impl Work<'_> {
         self.manifest.name().to_owned()
     }
 
+    fn key(&self) -> String {
+        let folder = self.manifest.folder(self.around.cache);
+        let name = folder.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+
     fn prefix(&self) -> String {
         format!("installing-{}-", self.manifest.name())
     }
@@ -326,7 +327,9 @@ impl Work<'_> {
         let bin = folder.join("bin");
         std::fs::create_dir(&bin).map_err(fail)?;
         let starter = bin.join(&self.recipe.program);
-        std::fs::write(&starter, STARTER).map_err(fail)?;
+        // The program's hash, which records keep, is then that of all that was installed.
+        let text = STARTER.replace("{key}", &self.key());
+        std::fs::write(&starter, text).map_err(fail)?;
         std::fs::set_permissions(&starter, PermissionsExt::from_mode(0o755)).map_err(fail)
     }
 

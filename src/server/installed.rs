@@ -12,6 +12,12 @@ use crate::embedded;
 
 /// Where the data is.
 const DATA: &str = "python";
+/// What starts a server, wherever its folder lies.
+pub(super) const STARTER: &str = "#!/bin/sh
+# {key}
+here=$(CDPATH= cd -- \"${0%/*}/..\" && pwd -P) || exit 1
+exec \"$here/venv/bin/python\" -I \"$here/serve.py\" \"$@\"
+";
 
 /// The folder of a server that flashrig installed, with its program below `bin`; `None` when it is
 /// not installed.
@@ -116,6 +122,7 @@ impl Manifest {
     /// The folder that it is installed into, there or not.
     pub fn folder(&self, cache: &Path) -> PathBuf {
         let mut hash = Sha256::new();
+        hash.update(STARTER);
         for (name, text) in &self.files {
             // Lengths keep apart what would otherwise run together.
             for part in [name, text] {

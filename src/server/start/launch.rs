@@ -47,6 +47,8 @@ pub struct Valued {
     pub flag: Option<String>,
     /// Where the server tells what it has.
     pub told: Option<Told>,
+    /// Whether the server may round it up.
+    pub rounds_up: bool,
     /// The file or folder that it is.
     pub file: Option<PathBuf>,
     value: Value,
@@ -287,6 +289,7 @@ impl Launch {
                 text,
                 flag: self.flag_of(&variable.name),
                 told: variable.told.clone(),
+                rounds_up: variable.rounds_up,
                 file,
                 value: value.clone(),
             });

@@ -117,6 +117,10 @@ pub struct RawVariable {
     /// variable is looked for besides.
     #[serde(default)]
     pub told: Option<RawTold>,
+    /// Whether the server may round the value up, by no more than a quarter: what it tells is the
+    /// value given all the same.
+    #[serde(default)]
+    pub rounds_up: bool,
 }
 
 /// Where the server tells a value: a field of an answer, or a metric.

@@ -25,6 +25,8 @@ pub struct Variable {
     pub file: FileKind,
     /// Where the server tells what it has.
     pub told: Option<Told>,
+    /// Whether the server may round it up.
+    pub rounds_up: bool,
     /// What its values are like.
     like: Option<Value>,
 }
@@ -93,6 +95,7 @@ impl Variable {
             values: Vec::new(),
             file,
             told: raw.told.map(told).transpose()?,
+            rounds_up: raw.rounds_up,
             like,
         };
         if let Some(Value::Text(text)) = &raw.default

@@ -1,5 +1,7 @@
 //! One figure from three sources (clients' answers, metrics, log), and whether they agree. Pure.
 
+use std::collections::HashSet;
+
 use crate::records::{Attempt, End, ThreeWays};
 use crate::server::log::LogEvent;
 
@@ -58,23 +60,58 @@ pub fn is_refusal(attempt: &Attempt) -> bool {
 pub struct Finished {
     /// How many.
     pub requests: u64,
-    /// Their cached prompt tokens; `None` unless every line tells, and where there is none.
+    /// Cached prompt tokens: of the finished requests, or else of those that it says were begun.
+    /// `None` unless every line tells, and where there is none.
     pub cached: Option<u64>,
 }
 
 impl Finished {
     /// Adds up the lines.
     pub fn of<'e>(events: impl IntoIterator<Item = &'e LogEvent>) -> Self {
-        let mut all = Self::default();
-        let mut cached = Some(0);
+        let mut requests = 0;
+        let (mut of_finished, mut of_begun) = (Sum::default(), Sum::default());
+        let mut begun = HashSet::new();
         for event in events {
-            if let LogEvent::Finished { cached_tokens, .. } = event {
-                all.requests += 1;
-                cached = cached.zip(*cached_tokens).map(|(sum, more)| sum + more);
+            match event {
+                LogEvent::Finished { cached_tokens, .. } => {
+                    requests += 1;
+                    of_finished.add(*cached_tokens);
+                }
+                LogEvent::Cached {
+                    request,
+                    cached_tokens,
+                } if request.is_none() || begun.insert(request) => of_begun.add(*cached_tokens),
+                _ => {}
             }
         }
-        all.cached = cached.filter(|_| all.requests > 0);
-        all
+        Self {
+            requests,
+            cached: of_finished.known().or(of_begun.known()),
+        }
+    }
+}
+
+/// A sum that is unknown without a figure, or with one that is.
+#[derive(Default)]
+struct Sum {
+    sum: u64,
+    known: u64,
+    unknown: u64,
+}
+
+impl Sum {
+    fn add(&mut self, value: Option<u64>) {
+        match value {
+            Some(value) => {
+                self.sum += value;
+                self.known += 1;
+            }
+            None => self.unknown += 1,
+        }
+    }
+
+    fn known(&self) -> Option<u64> {
+        (self.known > 0 && self.unknown == 0).then_some(self.sum)
     }
 }
 
@@ -227,6 +264,24 @@ mod tests {
         assert!(
             lines[0].ends_with("its log tells of 3 finished requests, and clients had 4 answers")
         );
+    }
+
+    #[test]
+    fn a_log_that_tells_of_a_prompt_batch_by_batch_is_taken_at_its_first_word() {
+        let begun = |request: &str, cached_tokens| LogEvent::Cached {
+            request: Some(request.to_owned()),
+            cached_tokens: Some(cached_tokens),
+        };
+        let finished = LogEvent::Finished {
+            prompt_tokens: None,
+            cached_tokens: None,
+            generated_tokens: None,
+            tokens: Some(2063),
+        };
+        let log = [begun("34", 24), begun("34", 536), begun("56", 25), finished];
+        let told = Finished::of(&log);
+        assert_eq!((told.requests, told.cached), (1, Some(49)));
+        assert_eq!(Finished::of(&log[3..]).cached, None);
     }
 
     #[test]

@@ -147,6 +147,7 @@ impl Span<'_> {
         let mut is_whole = sampler.look(When::End).await;
         let answers = Answers::of(requests.iter().map(|(_, attempt)| *attempt));
         loop {
+            sampler.life.catch_up().await;
             sampler.journal.catch_up().await;
             let fold = (*sampler.span()).unwrap_or_default();
             let watched = self.told(opened, &fold, is_whole, &requests, &answers);

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::reading::{Fold, Reading, Usage, When};
+use super::shelf::open_whole_lines;
 use crate::clock::{Origin, Seconds, Stamp};
 use crate::gateway::Secret;
 use crate::records::{ServerFact, ServerLine};
@@ -84,7 +85,7 @@ impl Sampler {
             reading
         };
         let at = Stamp::now();
-        let usage = self.usage().await;
+        let usage = self.usage();
         if let Some(span) = self.span().as_mut() {
             span.take(reading, usage, when);
         }
@@ -116,16 +117,8 @@ impl Sampler {
         }
     }
 
-    async fn usage(&self) -> Usage {
-        if !self.life.is_managed() {
-            return Usage::default();
-        }
-        let life = self.life.clone();
-        // It looks at every process of the tree.
-        let used = tokio::task::spawn_blocking(move || life.usage()).await;
-        let Ok(Some((rss_bytes, cpu))) = used else {
-            return Usage::default();
-        };
+    fn usage(&self) -> Usage {
+        let (rss_bytes, cpu) = self.life.usage().unwrap_or_default();
         Usage {
             rss_bytes,
             cpu_s: cpu.map(|cpu| cpu.as_secs_f64()),
@@ -187,7 +180,7 @@ impl Lines {
     /// It cannot be written.
     pub fn open(path: &Path) -> std::io::Result<Self> {
         Ok(Self {
-            file: Some(File::options().create(true).append(true).open(path)?),
+            file: Some(open_whole_lines(path)?),
             looks: 0,
             log: 0,
             log_up_to: Stamp(0),

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -154,7 +154,7 @@ fn keep_up_to(
     path: &Path,
     origin: &Origin,
 ) -> std::io::Result<Keeping> {
-    let file = File::options().create(true).append(true).open(path)?;
+    let file = open_whole_lines(path)?;
     let kept = file.metadata()?.len();
     let (shelf, origin) = (Arc::clone(shelf), origin.clone());
     let writer = Writer {
@@ -176,6 +176,24 @@ fn keep_up_to(
         shelf,
         thread: Some(thread),
     })
+}
+
+/// Opens a file of lines for appending, without a last line that a kill has cut off.
+///
+/// # Errors
+/// It cannot be read or written.
+pub fn open_whole_lines(path: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    let mut file = options.create(true).read(true).append(true).open(path)?;
+    let length = file.metadata()?.len();
+    let from = length.saturating_sub(4 * LINE_BYTES as u64);
+    let mut end = Vec::new();
+    file.seek(SeekFrom::Start(from))?;
+    file.read_to_end(&mut end)?;
+    // A line longer than that was never written.
+    let begun = end.len() - memchr::memrchr(b'\n', &end).map_or(0, |at| at + 1);
+    file.set_len(length - begun as u64)?;
+    Ok(file)
 }
 
 struct Writer {
@@ -257,6 +275,18 @@ mod tests {
             None
         });
         assert_eq!(text, "-0.500000 booting\n1.250000 ready\n");
+    }
+
+    #[test]
+    fn a_line_that_a_kill_has_cut_off_is_removed_when_the_file_is_taken_up_again() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("server.jsonl");
+        for (before, after) in [("", ""), ("a\nb\n", "a\nb\n"), ("a\nb", "a\n"), ("a", "")] {
+            std::fs::write(&path, before).unwrap();
+            writeln!(open_whole_lines(&path).unwrap(), "new").unwrap();
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert_eq!(text, format!("{after}new\n"), "{before:?}");
+        }
     }
 
     #[test]
