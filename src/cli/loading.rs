@@ -96,6 +96,7 @@ pub async fn reach(
     target: &Target,
     live: &Told,
 ) -> Result<Connected, Failure> {
+    no_log_of_ours(args.server_log.as_deref(), target)?;
     note_start(target, &|text| {
         let _ = live.send(Live::Note(text));
     });
@@ -112,19 +113,27 @@ pub async fn reach(
     Ok(server)
 }
 
+/// `--server-log` is not for a server whose log flashrig has anyway.
+///
+/// # Errors
+/// It was given for one.
+pub fn no_log_of_ours(file: Option<&Path>, target: &Target) -> Result<(), Failure> {
+    match (file, target) {
+        (None, _) | (Some(_), Target::Attached { .. }) => Ok(()),
+        (Some(_), Target::Simulated { .. } | Target::Managed { .. }) => Err(usage(
+            "--server-log is for a server that runs already; flashrig has the log of one that it \
+             starts itself",
+        )),
+    }
+}
+
 /// Follows the log of a server that somebody else started.
 ///
 /// # Errors
 /// It cannot be followed, or flashrig itself starts the server and has its log anyway.
 pub fn follow_log(file: Option<&Path>, target: &Target, journal: &Journal) -> Result<(), Failure> {
-    match (file, target) {
-        (None, _) => Ok(()),
-        (Some(file), Target::Attached { .. }) => journal.follow(file).or_usage(),
-        (Some(_), _) => Err(usage(
-            "--server-log is for a server that runs already; flashrig has the log of one that it \
-             starts itself",
-        )),
-    }
+    no_log_of_ours(file, target)?;
+    file.map_or(Ok(()), |file| journal.follow(file).or_usage())
 }
 
 /// A client for the server, in a dialect in which it streams.

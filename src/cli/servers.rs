@@ -163,6 +163,7 @@ async fn look(args: &ProbeArgs, console: Console) -> Result<Exit, Failure> {
     let (stopper, mut stop) = Stop::new();
     let watching = tokio::spawn(signals::watch(|_: &str| (), stopper));
     let looking = async {
+        loading::no_log_of_ours(args.server_log.as_deref(), &target)?;
         loading::note_start(&target, &|text| console.note(&text));
         let server = match open(&target, &wanted, Vec::new(), None).await {
             Err(error @ (ConnectError::Upstream(_) | ConnectError::Start(_)))

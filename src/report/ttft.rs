@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use console::Style;
 
 use super::figures::count;
-use super::head::reset_before;
+use super::head::{reset_before, who_answered};
 use super::server;
 use crate::clock::Seconds;
 use crate::config::{count_in_words, seconds_in_words};
@@ -56,15 +56,7 @@ fn head(run: &LoadRun, out: &mut String) {
         };
         let _ = writeln!(out, "{mark} server {words}.");
     }
-    let version = server.version.as_deref().unwrap_or("version unknown");
-    let _ = writeln!(
-        out,
-        "{} {} · model {} · {} {version}",
-        Style::new().bold().apply_to("flashrig"),
-        run.command,
-        server.model,
-        server.name,
-    );
+    who_answered(&run.command, server, out);
     let spec = &run.spec;
     let size = spec.contexts.first().copied().unwrap_or(0);
     let long = spec.long_tokens.map_or_else(String::new, |tokens| {

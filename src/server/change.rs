@@ -94,9 +94,13 @@ impl Change {
     /// # Errors
     /// There is none of that name, or the value is not of its kind.
     pub(super) fn set(&self, recipe: &mut Recipe) -> Result<(), String> {
-        let value = Value::of(&self.value)
-            .ok_or_else(|| format!("is {}, but must be one value", self.value))?;
-        recipe.set(&self.name, value)
+        let typed = self
+            .text
+            .split_once('=')
+            .map_or("", |(_, typed)| typed.trim());
+        // Dates and lists of TOML are text to a server.
+        let value = Value::of(&self.value).unwrap_or_else(|| Value::Text(typed.to_owned()));
+        recipe.set(&self.name, value, typed)
     }
 }
 

@@ -114,7 +114,7 @@ fn a_profile_that_cannot_be_started_is_refused_with_file_and_field() {
         (
             r"(?<max_concurrent>\d+)",
             r"(?<max_concurrent>\d+",
-            &["line 45, column 11", "is no regular expression"],
+            &["line 41, column 11", "is no regular expression"],
         ),
         (
             "\"sim\",",
@@ -127,7 +127,7 @@ fn a_profile_that_cannot_be_started_is_refused_with_file_and_field() {
         (
             "[variables.share]",
             "[variables.speed]",
-            &["line 29", "duplicate key"],
+            &["line 26", "duplicate key"],
         ),
     ] {
         let place = Place::new();

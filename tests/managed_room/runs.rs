@@ -111,7 +111,8 @@ fn a_version_or_model_that_cannot_be_had_is_unknown_on_the_first_line() {
     let ran = place.run(&[
         "ttft", "--server", "fake", "--model", "m", "--agents", "1", "--prompt", "64",
     ]);
-    let first = ran.out.lines().next().unwrap_or_default();
+    let mut lines = ran.out.lines().filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default();
     assert!(
         first.contains("model unknown (m was asked for)") && first.contains("version unknown"),
         "{}{}",

@@ -85,7 +85,7 @@ pub enum StartError {
     Launch(#[from] LaunchError),
     /// Its flags are not right.
     #[error(transparent)]
-    Flags(#[from] FlagError),
+    Flags(Box<FlagError>),
     /// The system has no port.
     #[error("the system gives no free port: {0}")]
     NoPort(#[from] std::io::Error),
@@ -152,10 +152,19 @@ impl StartError {
     /// Whether something else has to be typed.
     pub fn is_mistyped(&self) -> bool {
         match self {
-            Self::Launch(error) | Self::Flags(FlagError::Launch(error)) => error.is_mistyped(),
-            Self::Flags(FlagError::Unknown { .. }) => true,
+            Self::Launch(error) => error.is_mistyped(),
+            Self::Flags(error) => match &**error {
+                FlagError::Launch(error) => error.is_mistyped(),
+                FlagError::Unknown { .. } => true,
+            },
             _ => false,
         }
+    }
+}
+
+impl From<FlagError> for StartError {
+    fn from(error: FlagError) -> Self {
+        Self::Flags(Box::new(error))
     }
 }
 

@@ -126,11 +126,11 @@ impl Recipe {
         Ok(recipe)
     }
 
-    /// Gives a variable, or the port, another value.
+    /// Gives a variable, or the port, another value; `typed` is how it was written.
     ///
     /// # Errors
     /// There is none of that name, or the value is not of its kind.
-    pub fn set(&mut self, name: &str, value: Value) -> Result<(), String> {
+    pub fn set(&mut self, name: &str, value: Value, typed: &str) -> Result<(), String> {
         if name == "port" {
             let port = match value {
                 Value::Whole(number) => u16::try_from(number).ok().filter(|port| *port > 0),
@@ -140,7 +140,7 @@ impl Recipe {
             return Ok(());
         }
         if let Some(variable) = self.variables.iter_mut().find(|v| v.name == name) {
-            return variable.set(value);
+            return variable.set(value, typed);
         }
         let names = self.variables.iter().map(|v| v.name.as_str());
         let names: Vec<&str> = names.chain(["port"]).collect();

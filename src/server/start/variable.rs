@@ -124,12 +124,15 @@ impl Variable {
         Ok(variable)
     }
 
-    /// Gives it a value.
+    /// Gives it a value, which is handed on as it was typed.
     ///
     /// # Errors
     /// The value is not of its kind.
-    pub(super) fn set(&mut self, value: Value) -> Result<(), String> {
-        self.value = Some(self.fitting(value)?);
+    pub(super) fn set(&mut self, value: Value, typed: &str) -> Result<(), String> {
+        self.value = Some(match self.fitting(value)? {
+            switch @ Value::Switch(_) => switch,
+            Value::Text(_) | Value::Whole(_) | Value::Number(_) => Value::Text(typed.to_owned()),
+        });
         self.is_set = true;
         Ok(())
     }
