@@ -11,7 +11,7 @@ use tokio::time::interval;
 use super::console::Console;
 use super::doing::Doing;
 use crate::clock::Stamp;
-use crate::records::{Role, What};
+use crate::records::{Role, Status, What};
 use crate::run::{Live, Step};
 
 /// How often the live lines are brought up to date.
@@ -57,6 +57,12 @@ fn fact(what: &What) -> Option<String> {
                 session.id,
                 session.status.words()
             ))
+        }
+        // Cut off by the loss of the server, which is told by itself.
+        What::SessionVerified { session, .. }
+            if session.status == Status::ServerError && !session.verified =>
+        {
+            None
         }
         What::SessionVerified { session, .. } => Some(if session.failures.is_empty() {
             format!("  {}: verified, done", session.id)

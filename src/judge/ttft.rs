@@ -177,11 +177,6 @@ fn reasons(
             reasons.push(words);
         }
     };
-    for stop in rounds.iter().filter_map(|m| m.stopped.as_ref()) {
-        if stop.kind == StopKind::Failed {
-            say(stop.words.clone());
-        }
-    }
     for turn in rounds.iter().flat_map(|m| turns(m)) {
         let words = turn.error.as_ref().map_or("", |e| e.message.as_str());
         match turn.end {
@@ -218,6 +213,7 @@ fn reasons(
 /// The run in one sentence, and what to mind.
 pub fn verdict(run: &LoadRun, rows: &[TtftRow], stopped_because: Option<&str>) -> LoadVerdict {
     let mut warnings: Vec<String> = life_lines(&run.server).collect();
+    warnings.extend(losses(run, stopped_because));
     warnings.extend(of_load(run));
     for row in rows {
         for reason in &row.reasons {
@@ -246,6 +242,16 @@ pub fn verdict(run: &LoadRun, rows: &[TtftRow], stopped_because: Option<&str>) -
         fits: Vec::new(),
         warnings,
     }
+}
+
+/// Where the server was lost; what ended the run is said with the answer.
+fn losses(run: &LoadRun, stopped_because: Option<&str>) -> impl Iterator<Item = String> {
+    let lost = run.measured.iter().filter_map(move |m| {
+        let stop = m.stopped.as_ref()?;
+        let is_said = stopped_because.is_some_and(|said| said.contains(&stop.words));
+        (stop.kind == StopKind::Failed && !is_said).then_some((m, stop))
+    });
+    lost.map(|(m, stop)| format!("{} at once: {}", m.sessions, stop.words))
 }
 
 fn sentence(run: &LoadRun, rows: &[TtftRow], stopped_because: Option<&str>) -> String {

@@ -78,7 +78,7 @@ fn table(rows: &[(&str, Vec<&Arm>)], out: &mut String) {
         );
         table.add_row(cells);
     }
-    let _ = writeln!(out, "\nWhat was seen of the server\n{table}\n");
+    let _ = writeln!(out, "What was seen of the server\n{table}\n");
 }
 
 /// What all sessions of an arm waited for first tokens, added up.
@@ -259,6 +259,42 @@ mod tests {
             ..ThreeWays::default()
         };
         assert!(said(&watched).contains("no line of its log tells of that"));
+    }
+
+    #[test]
+    fn the_table_has_a_column_for_what_is_known_and_a_dash_for_what_one_arm_lacks() {
+        let arm = |max_waiting| Arm {
+            watched: Some(Box::new(Watched {
+                max_waiting,
+                peak_rss_bytes: Some(127_000_000),
+                ..Watched::default()
+            })),
+            ..Arm::unmeasured(ArmKind::Together)
+        };
+        let (alone, together) = (arm(None), arm(Some(3.0)));
+        let mut out = String::new();
+        table(
+            &[("alone", vec![&alone]), ("together", vec![&together])],
+            &mut out,
+        );
+        let lines: Vec<Vec<&str>> = out
+            .lines()
+            .map(|line| {
+                line.split("  ")
+                    .map(str::trim)
+                    .filter(|c| !c.is_empty())
+                    .collect()
+            })
+            .collect();
+        assert_eq!(
+            lines[1],
+            ["arm", "waiting in all", "most in line", "process memory"]
+        );
+        assert_eq!(lines[2], ["alone", "–", "–", "127 MB"]);
+        assert_eq!(lines[3], ["together", "–", "3", "127 MB"]);
+        let (nothing, mut out) = (Arm::unmeasured(ArmKind::Together), String::new());
+        table(&[("together", vec![&nothing])], &mut out);
+        assert_eq!(out, "");
     }
 
     #[test]

@@ -54,6 +54,10 @@ about = "a flag that no build knows"
 path = "/v1/models"
 status = 200
 
+[identity]
+version = ["--version"]
+pattern = 'flashrig (.+)'
+
 [[log]]
 event = "setting"
 pattern = 'Concurrency: --max-concurrent=(?<max_concurrent>\d+)'

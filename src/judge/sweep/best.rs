@@ -1,7 +1,7 @@
 //! The best combination, and how sure that is.
 
 use super::rows::paired;
-use super::words::{figure_words, row_name};
+use super::words::{factor, figure_words, row_name};
 use crate::records::{
     FigureKind, FigureOf, Proven, Ratio, RowFigure, Sweep, SweepRow, SweepVerdict, Unit,
 };
@@ -172,15 +172,19 @@ fn in_a_row(names: &[String]) -> String {
 
 fn sentence(best: &str, other: &str, beside: &Beside, by: &str) -> String {
     let times = beside.ratio.value;
-    let times = times.map_or_else(|| "an unknown number of".to_owned(), |v| format!("{v:.2}"));
+    let times = times.map_or_else(|| "an unknown number of".to_owned(), factor);
     let n = beside.ratio.n;
     match beside.ratio.ci95 {
         Some([low, high]) if beside.is_told_apart() => format!(
-            "{best} is {times} times as fast as {other} by {by} ({low:.2} to {high:.2}, {n} rounds)."
+            "{best} is {times} times as fast as {other} by {by} ({} to {}, {n} rounds).",
+            factor(low),
+            factor(high)
         ),
         Some([low, high]) => format!(
             "{best} had the best {by}, but cannot be told apart from {other}: {times} times as fast \
-             ({low:.2} to {high:.2}, {n} rounds){}.",
+             ({} to {}, {n} rounds){}.",
+            factor(low),
+            factor(high),
             more_rounds(beside.needed())
         ),
         None if n == 0 => format!(

@@ -9,7 +9,7 @@ mod words;
 pub use best::verdict;
 pub use rows::rows;
 pub use unit::{Reading, of_load, of_pair};
-pub use words::{figure_words, row_name};
+pub use words::{factor, figure_words, row_name};
 
 use crate::records::{Sweep, SweepRow, Unit, UnitOutcome};
 

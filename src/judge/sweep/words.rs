@@ -41,3 +41,12 @@ pub fn figure_words(of: FigureOf) -> String {
         (None, None) => what.to_owned(),
     }
 }
+
+/// A ratio, with two digits where they mean something.
+pub fn factor(value: f64) -> String {
+    match value {
+        v if v < 99.995 => format!("{v:.2}"),
+        v if v < 10_000.0 => format!("{v:.0}"),
+        _ => ">10,000".to_owned(),
+    }
+}

@@ -223,7 +223,7 @@ fn the_answer_names_the_first_and_the_last_number_and_what_ended_the_run() {
     assert_eq!(
         verdict.answer,
         "The first token of a 2K prompt took 500 ms alone and 2.00 s with 4 at once (median; worst \
-         2.00 s); then the server is gone."
+         2.00 s). Then the server is gone."
     );
     assert_eq!(
         verdict.warnings,

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use console::{Style, measure_text_width, truncate_str};
 
 use crate::config::{count_in_words, seconds_in_words};
-use crate::judge::sweep::row_name;
+use crate::judge::sweep::{factor, row_name};
 use crate::records::{
     FigureKind, FigureOf, MemoryBy, Proven, RowFigure, RowProof, Sweep, SweepRow,
 };
@@ -250,15 +250,6 @@ fn group(sweep: &Sweep, of: FigureOf) -> Group {
     Group {
         heads,
         cells: turned(&columns, figures.len()),
-    }
-}
-
-/// With two digits where they mean something.
-fn factor(value: f64) -> String {
-    match value {
-        v if v < 99.995 => format!("{v:.2}"),
-        v if v < 10_000.0 => format!("{v:.0}"),
-        _ => ">10,000".to_owned(),
     }
 }
 

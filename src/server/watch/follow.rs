@@ -109,7 +109,7 @@ impl Trail {
     /// Begins at the file's end.
     pub fn begin(path: &Path) -> std::io::Result<Self> {
         let mut tail = Tail::open(path)?;
-        tail.to_end()?;
+        tail.go_to_end()?;
         Ok(Self {
             path: path.to_owned(),
             tail: Some(tail),
@@ -185,7 +185,7 @@ impl Tail {
     }
 
     /// Goes to the end; what is there is not read.
-    fn to_end(&mut self) -> std::io::Result<()> {
+    fn go_to_end(&mut self) -> std::io::Result<()> {
         let length = self.file.metadata()?.len();
         let from = length.saturating_sub(MARK as u64);
         self.mark = self.bytes(from, (length - from) as usize)?;
