@@ -3,21 +3,14 @@
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::stage::{Real, agent, alone, flashrig_in};
+use crate::stage::{Real, agent, alone, flashrig_in, short_claude};
 
 #[test]
 fn claude_code_on_llama_cpp_is_a_task_not_done_and_no_fault_of_the_rig() {
     let _alone = alone();
     agent("claude");
     let project = TempDir::new().unwrap();
-    // Short answers of a model that talks nonsense: the shipped profile with one more setting.
-    let profile = include_str!("../../harness/agents/claude.toml");
-    let short = profile.replace("[env]\n", "[env]\nCLAUDE_CODE_MAX_OUTPUT_TOKENS = \"32\"\n");
-    assert_ne!(short, profile);
-    let folder = project.path().join("harness/agents");
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("short.toml"), short).unwrap();
-
+    short_claude(project.path());
     let server = Real::llama(&["-np", "1", "-c", "32768", "-t", "1"]);
     let args = ["--task", "fix-bug@short", "--rounds", "1", "--json"];
     let url = server.url();

@@ -14,6 +14,7 @@ mod agents;
 #[path = "../support/http.rs"]
 mod http;
 mod llama;
+mod managed;
 mod mlx;
 mod slots;
 mod stage;

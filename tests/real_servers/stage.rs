@@ -163,9 +163,8 @@ impl Ran {
 
     /// The lines of the run's `requests.jsonl`.
     pub fn requests(&self) -> Vec<Value> {
-        let results = self.folder.path().join("results");
-        let run = std::fs::read_dir(results).unwrap().next().unwrap().unwrap();
-        let lines = std::fs::read_to_string(run.path().join("requests.jsonl")).unwrap();
+        let run = run_in(self.folder.path()).unwrap();
+        let lines = std::fs::read_to_string(run.join("requests.jsonl")).unwrap();
         let read = |line: &str| serde_json::from_str(line).unwrap();
         lines.lines().map(read).collect()
     }
@@ -191,4 +190,21 @@ pub fn flashrig_in(folder: TempDir, args: &[&str]) -> Ran {
         err: String::from_utf8(output.stderr).unwrap(),
         folder,
     }
+}
+
+/// The one run in the results folder of a project, once it is there.
+pub fn run_in(project: &Path) -> Option<PathBuf> {
+    let mut runs = std::fs::read_dir(project.join("results")).ok()?;
+    Some(runs.next()?.ok()?.path())
+}
+
+/// Gives a project the agent `short`: the shipped Claude Code with one more setting, since a model
+/// that talks nonsense does not end by itself.
+pub fn short_claude(project: &Path) {
+    let profile = include_str!("../../harness/agents/claude.toml");
+    let short = profile.replace("[env]\n", "[env]\nCLAUDE_CODE_MAX_OUTPUT_TOKENS = \"32\"\n");
+    assert_ne!(short, profile);
+    let folder = project.join("harness/agents");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("short.toml"), short).unwrap();
 }
