@@ -20,11 +20,12 @@ pub fn who_answered(command: &str, server: &Server, out: &mut String) {
         (None, _) => "context unknown".to_owned(),
     };
     let is_listed = server.models.as_ref().is_some_and(|list| !list.is_empty());
+    let name = file_name(&server.model);
     let model = if is_listed {
-        server.model.clone()
+        name.to_owned()
     } else {
         // Any name may have been answered by any model.
-        format!("unknown ({} was asked for)", server.model)
+        format!("unknown ({name} was asked for)")
     };
     // Writing to a string cannot fail.
     let _ = writeln!(
@@ -35,10 +36,31 @@ pub fn who_answered(command: &str, server: &Server, out: &mut String) {
     );
 }
 
+/// The name of a model as people read it: servers that load a file may call it by its whole path,
+/// which the record has.
+pub fn file_name(model: &str) -> &str {
+    match model.rsplit_once('/') {
+        Some((_, name)) if model.starts_with('/') && !name.is_empty() => name,
+        _ => model,
+    }
+}
+
 /// That the server was reset before each `what`, for the line that tells of the setting.
 pub fn reset_before(is_reset: bool, what: &str) -> String {
     match is_reset {
         true => format!(" · server reset before each {what}"),
         false => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::file_name;
+
+    #[test]
+    fn a_model_called_by_the_path_of_its_file_is_read_as_the_file() {
+        assert_eq!(file_name("/cache/servers/x/model.gguf"), "model.gguf");
+        assert_eq!(file_name("org/model"), "org/model");
+        assert_eq!(file_name("/"), "/");
     }
 }

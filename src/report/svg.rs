@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use super::head;
 use crate::config::count_in_words;
 use crate::judge::fit::verdict_words;
 use crate::records::{Cell, CellVerdict, LoadRun};
@@ -103,7 +104,7 @@ fn head(run: &LoadRun, out: &mut String) {
     let about = format!(
         "{simulated}{} · model {} · {}",
         run.server.name,
-        run.server.model,
+        head::file_name(&run.server.model),
         if run.spec.rounds == 1 {
             "1 round".to_owned()
         } else {

@@ -57,6 +57,33 @@ async fn a_background_child_that_holds_stdout_is_listed_and_killed_and_does_not_
     }
 }
 
+/// A measuring command of a sweep has a server of its own to bring to an end in order.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_is_asked_alone_ends_its_own_children_as_it_likes() {
+    for sandbox in sandboxes().await {
+        let stage = Stage::new(&sandbox);
+        let script = "sh -c 'trap \"echo child asked; exit 0\" TERM; echo up > child
+                      while :; do sleep 0.01; done' & child=$!
+                      trap 'echo leader asked' TERM
+                      while ! test -s child; do sleep 0.01; done; echo up > ready
+                      wait $child; kill -KILL $child; wait $child; exit 7";
+        let running = start(stage.script(script)).await;
+        stage.wait_for_file("ready");
+        running.ask_leader();
+        let leader = running.wait_leader().await.unwrap();
+        assert_eq!(leader.status, ExitStatus::Exited(7), "{sandbox:?}");
+        let lines = running.stdout.clone();
+        let ended = running.finish(PATIENCE).await;
+        let mut said = Vec::new();
+        while let Some(line) = lines.try_next() {
+            said.push(line.text().into_owned());
+        }
+        assert_eq!(said, ["leader asked"], "the child was left to the leader");
+        assert_eq!(ended.stopped, None);
+        assert!(is_gone(&ended.tree));
+    }
+}
+
 /// Case B3.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,6 @@
 //! `flashrig pair`: from what was typed to a prepared run, its execution and its report.
 
+mod args;
 pub(super) mod surroundings;
 mod typed;
 
@@ -8,7 +9,6 @@ use std::path::Path;
 use anyhow::anyhow;
 use tokio::sync::mpsc;
 
-use crate::cli::args::PairArgs;
 use crate::cli::console::Console;
 use crate::cli::exit::{Exit, Failure, OrFail};
 use crate::cli::loading::{can_reset, note_start, target};
@@ -25,6 +25,8 @@ use crate::server::{Target, Watcher};
 use crate::store::Store;
 use surroundings::{bases, dialects, find_agents, host, needed_programs, reach, secret, writable};
 use typed::{Typed, plan};
+
+pub use args::PairArgs;
 
 /// Runs the command.
 pub async fn pair(args: PairArgs, console: Console) -> Result<Exit, Failure> {

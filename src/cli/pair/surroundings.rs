@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 
+use super::PairArgs;
 use super::typed::Typed;
 use crate::agent::{self, FindError, Found, Profile, find, install};
-use crate::cli::args::PairArgs;
 use crate::cli::exit::{Exit, Failure, OrFail, usage};
 use crate::cli::loading::follow_log;
 use crate::cli::setting::Setting;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::args::{Cache, PairArgs};
 use crate::agent::{self, CommandLine, Profile};
-use crate::cli::args::{Cache, GateOrderArg, PairArgs};
+use crate::cli::args::GateOrderArg;
 use crate::cli::exit::{Failure, OrFail, usage};
 use crate::plan::{Agent, Plan};
 use crate::records::{CachePolicy, GateSpec, Thresholds};

@@ -40,7 +40,7 @@ pub(crate) fn run(contexts: &[u64], sessions: &[u32], rounds: u32) -> LoadRun {
             settings: Vec::new(),
             version: Some("0.1.0".into()),
             model: "m".into(),
-            models: None,
+            models: Some(vec!["m".to_owned()]),
             quantization: None,
             context_tokens: Some(K256),
             context_source: ContextSource::Server,

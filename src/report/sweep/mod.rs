@@ -9,6 +9,7 @@ use console::Style;
 
 use super::figures::count;
 use crate::records::{RunState, Sweep, UnitServer};
+use crate::report::head;
 use tables::tables;
 
 /// Words of faults that are shown of each combination; the record has all.
@@ -131,7 +132,8 @@ fn who(sweep: &Sweep, server: &UnitServer) -> String {
     };
     format!(
         "model {} · {} {version} · {context}",
-        server.model, sweep.spec.server
+        head::file_name(&server.model),
+        sweep.spec.server
     )
 }
 

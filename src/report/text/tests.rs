@@ -39,7 +39,7 @@ fn run(simulated: bool, rounds: Vec<Round>) -> Run {
             settings: Vec::new(),
             version: None,
             model: "m".into(),
-            models: None,
+            models: Some(vec!["m".to_owned()]),
             quantization: None,
             context_tokens: None,
             context_source: ContextSource::Unknown,

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use regex::Regex;
 
+use super::error::LaunchError;
 use super::identity::program_version;
-use super::launch::{Launch, LaunchError};
+use super::launch::Launch;
 use crate::config::nearest;
 use crate::process::{ShortCommand, run_short};
 use crate::server::target::Target;
