@@ -47,7 +47,13 @@ pub async fn warm_up(
         .context_tokens
         .saturating_sub(plan.answer_tokens.into());
     let mut session = Prepared::with_first(client, calibration, plan, tokens as f64, Role::Probe);
-    whole(client, session.cold(client).await)?;
+    let first = session.cold(client).await;
+    if first.end == End::Refused {
+        // It is refused again when it is measured, and then stands in the record, with the words of
+        // both sides.
+        return Ok(());
+    }
+    whole(client, first)?;
     if what.warm_turn {
         whole(client, session.warm(client, 1).await)?;
     }

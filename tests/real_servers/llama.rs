@@ -115,7 +115,13 @@ fn a_request_beyond_the_context_is_refused_in_the_servers_own_words() {
     let server = Real::llama(&["-np", "2", "-c", "2048", "-t", "1"]);
     let args = ["--context=128k", "--agents=1", "--prompt=3k", "--json"];
     let (url, log) = (server.url(), server.log_file());
-    let watched = ["ttft", "--server", &url, "--server-log", log.to_str().unwrap()];
+    let watched = [
+        "ttft",
+        "--server",
+        &url,
+        "--server-log",
+        log.to_str().unwrap(),
+    ];
     let ran = flashrig(&[&watched, &args[..]].concat());
     assert_eq!(ran.code, Some(3), "{ran:#?}");
     let words = "exceeds the available context size (1024 tokens)";
@@ -130,7 +136,9 @@ fn a_request_beyond_the_context_is_refused_in_the_servers_own_words() {
     assert!(said.contains(words), "{said}");
     // The server's log says the same of the same request, and both stand together.
     let record = ran.json();
-    let refusals = record["measured"][0]["watched"]["refusals"].as_array().unwrap();
+    let refusals = record["measured"][0]["watched"]["refusals"]
+        .as_array()
+        .unwrap();
     assert_eq!(refusals.len(), 1, "{record:#}");
     assert_eq!(refusals[0]["answer"].as_str(), Some(said));
     let line = refusals[0]["log"].as_str().unwrap();
