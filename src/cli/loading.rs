@@ -97,9 +97,19 @@ pub async fn reach(
     live: &Told,
 ) -> Result<Connected, Failure> {
     no_log_of_ours(args.server_log.as_deref(), target)?;
-    note_start(target, &|text| {
+    let note = |text: String| {
         let _ = live.send(Live::Note(text));
-    });
+    };
+    note_start(target, &note);
+    if let Target::Simulated { profile, speed, .. } = target
+        && *speed <= 1.0
+        && args.speed.is_none()
+    {
+        note(format!(
+            "{} is simulated at the speed of a real server; --speed 50 makes it 50 times as fast",
+            profile.name
+        ));
+    }
     let wanted = Wanted {
         model,
         context: args.context,
