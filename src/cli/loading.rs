@@ -4,16 +4,18 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use anyhow::anyhow;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 use super::args::ServerArgs;
-use super::exit::{Failure, OrFail, usage};
+use super::exit::{Exit, Failure, OrFail, usage};
 use super::pair::surroundings::host;
 use crate::clock::Origin;
 use crate::load::{Aim, Client, LoadLimits, WarmUp, calibrate, choose_dialect};
 use crate::records::{Calibration, LoadRun, LoadSpec, LoadWhat, RUN_SCHEMA, Rig, RunState, Server};
 use crate::run::{Live, unless_stalled, warm_up_sessions};
-use crate::server::{Change, Connected, Journal, Reset, Target, Wanted, connect};
+use crate::server::{Change, Connected, Journal, Reset, Target, Wanted, connect, log_tail};
 
 /// Seeds stay below what every JSON reader can hold.
 const MAX_SEED: u64 = 1 << 53;
@@ -121,6 +123,36 @@ pub async fn reach(
     };
     follow_log(args.server_log.as_deref(), target, &server.journal)?;
     Ok(server)
+}
+
+/// For the news of a death to arrive.
+const DEATH_LIMIT: Duration = Duration::from_secs(1);
+
+/// What came of the work before anything was measured. Where the server died meanwhile, that is
+/// what is told: a connection that broke off is only how it showed.
+///
+/// # Errors
+/// Those of the work.
+pub async fn or_death<T>(
+    server: &Connected,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let failure = match work.await {
+        Err(failure) if server.life.is_managed() => failure,
+        done => return done,
+    };
+    let Ok(death) = timeout(DEATH_LIMIT, server.life.died()).await else {
+        return Err(failure);
+    };
+    Err(Failure {
+        exit: Exit::Rig,
+        error: anyhow!(
+            "the server {} died before anything was measured: it {}{}",
+            server.record.name,
+            death.words,
+            log_tail(&death.last_lines)
+        ),
+    })
 }
 
 /// `--server-log` is not for a server whose log flashrig has anyway.

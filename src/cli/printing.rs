@@ -93,12 +93,19 @@ fn rendered(run: &Stored) -> String {
     }
 }
 
-/// A run of `fit` that was killed is judged by what it has.
+/// A run that was killed is judged by what it has.
 fn judged(run: &LoadRun) -> LoadRun {
     let mut run = run.clone();
-    if run.command == "fit" && run.verdict.is_none() {
+    if run.verdict.is_some() {
+        return run;
+    }
+    if run.command == "fit" {
         run.cells = judge::fit::cells(&run);
         run.verdict = Some(judge::fit::verdict(&run, &run.cells));
+    } else {
+        run.ttft = judge::ttft::rows(&run);
+        let verdict = judge::ttft::verdict(&run, &run.ttft, run.stopped_because.as_deref());
+        run.verdict = Some(verdict);
     }
     run
 }

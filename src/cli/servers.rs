@@ -15,7 +15,7 @@ use crate::probe::probe;
 use crate::records::{Dialect, Generates};
 use crate::report;
 use crate::run::Stop;
-use crate::server::{ConnectError, Kind, Library, Places, Target, Variable, Wanted, open};
+use crate::server::{ConnectError, Kind, Library, Places, Variable, Wanted, open};
 
 /// `flashrig servers`.
 #[derive(Clone, Debug, Subcommand)]
@@ -44,6 +44,9 @@ pub struct ProbeArgs {
     /// Environment variable that holds the server's key
     #[arg(long, value_name = "NAME")]
     pub key_env: Option<String>,
+    /// Change a value of the server's profile, such as parallel=4 (may be given more than once)
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
     /// Longest wait for a token; beyond it the server accepts but does not generate
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     pub first_token_limit: Duration,
@@ -90,9 +93,17 @@ fn list(console: Console) -> Result<Exit, Failure> {
     let project = std::env::current_dir().or_rig()?;
     let library = Library::new(Some(&project));
     let mut rows = Vec::new();
+    let mut invalid = None;
     let places = Places::look(Some(&project)).or_rig()?;
     for name in library.names() {
-        let profile = library.load(&name).or_usage()?;
+        let profile = match library.load(&name).or_usage() {
+            Ok(profile) => profile,
+            Err(failure) => {
+                // Those that can be read are listed all the same.
+                invalid.get_or_insert(failure);
+                continue;
+            }
+        };
         let mut row = Row {
             name,
             title: profile.title,
@@ -122,7 +133,7 @@ fn list(console: Console) -> Result<Exit, Failure> {
     }
     if console.json() {
         console.json_result(&rows).or_rig()?;
-        return Ok(Exit::Yes);
+        return invalid.map_or(Ok(Exit::Yes), Err);
     }
     let wide = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
     for row in rows {
@@ -135,7 +146,7 @@ fn list(console: Console) -> Result<Exit, Failure> {
         } = row;
         console.result(&format!("{name:<wide$}  {title} ({kind}{more})"));
     }
-    Ok(Exit::Yes)
+    invalid.map_or(Ok(Exit::Yes), Err)
 }
 
 fn settable(variable: &Variable) -> Settable {
@@ -154,7 +165,7 @@ async fn look(args: &ProbeArgs, console: Console) -> Result<Exit, Failure> {
         ));
     }
     let project = std::env::current_dir().or_rig()?;
-    let target = Target::parse(Some(&args.server), None, Some(&project)).or_usage()?;
+    let target = loading::target(Some(&args.server), None, &args.sets, &project)?;
     let wanted = Wanted {
         model: args.model.clone(),
         context: None,

@@ -206,11 +206,16 @@ async fn prepare(
     server.record.settings.clone_from(&typed.sets);
     within(&spec, &server.record)?;
     let origin = Origin::now();
-    let client = loading::aim(&server, args.first_token_limit, origin.clone(), &live).await?;
-    let calibration = loading::calibrated(&server, &client, spec.seed).await?;
-    has_room(&spec, calibration.envelope_tokens)?;
-    let warm = shape(&spec, 0);
-    loading::warmed_up(&server, &client, &calibration, warm, &live).await?;
+    let readying = async {
+        let limit = args.first_token_limit;
+        let client = loading::aim(&server, limit, origin.clone(), &live).await?;
+        let calibration = loading::calibrated(&server, &client, spec.seed).await?;
+        has_room(&spec, calibration.envelope_tokens)?;
+        let warm = shape(&spec, 0);
+        loading::warmed_up(&server, &client, &calibration, warm, &live).await?;
+        Ok((client, calibration))
+    };
+    let (client, calibration) = loading::or_death(&server, readying).await?;
     server.prove().await.or_rig()?;
 
     let id = format!("{}-ttft", origin.wall.strftime("%Y%m%dT%H%M%SZ"));

@@ -296,6 +296,7 @@ pub(crate) mod tests {
                 quantization: None,
                 context_tokens: None,
                 context_source: ContextSource::Unknown,
+                context_told_tokens: None,
                 managed: None,
                 life: Vec::new(),
             },

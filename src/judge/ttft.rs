@@ -32,7 +32,9 @@ pub fn answer(run: &LoadRun) -> Answer {
     };
     let answered: u32 = run.ttft.iter().map(|row| row.answered).sum();
     let asked: u32 = run.ttft.iter().map(|row| row.asked).sum();
-    if run.measured.iter().any(is_over) || answered == 0 {
+    let is_refused = |turn: &Turn| matches!(turn.end, End::Refused | End::Overloaded);
+    let refused = run.measured.iter().flat_map(turns).any(is_refused);
+    if run.measured.iter().any(is_over) || (answered == 0 && !refused) {
         Answer::None
     } else if answered < asked {
         Answer::Some
@@ -263,14 +265,14 @@ fn sentence(run: &LoadRun, rows: &[TtftRow], stopped_because: Option<&str>) -> S
     let measured = match told.as_slice() {
         [] => "No first token was measured".to_owned(),
         [(row, spread)] => format!(
-            "The first token of {} prompt took {}{}",
-            with_article(size),
+            "The first token of a prompt of {} tokens took {}{}",
+            count_in_words(size),
             in_seconds(spread.median),
             at_once(row, *spread)
         ),
         [(first, alone), .., (last, spread)] => format!(
-            "The first token of {} prompt took {}{} and {}{}",
-            with_article(size),
+            "The first token of a prompt of {} tokens took {}{} and {}{}",
+            count_in_words(size),
             in_seconds(alone.median),
             at_once(first, *alone),
             in_seconds(spread.median),
@@ -281,14 +283,6 @@ fn sentence(run: &LoadRun, rows: &[TtftRow], stopped_because: Option<&str>) -> S
         None => format!("{measured}."),
         Some(words) => format!("{measured}. Then {words}."),
     }
-}
-
-/// `a 2K`, `an 8K`.
-fn with_article(tokens: u64) -> String {
-    let words = count_in_words(tokens);
-    let said = words.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let an = said.starts_with('8') || matches!(said, "11" | "18");
-    format!("{} {words}", if an { "an" } else { "a" })
 }
 
 fn at_once(row: &TtftRow, spread: TtftSpread) -> String {

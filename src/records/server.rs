@@ -34,6 +34,9 @@ pub struct Server {
     pub context_tokens: Option<u64>,
     /// Where the context length comes from.
     pub context_source: ContextSource,
+    /// Context length in tokens that the server told, whatever was given; `null` when it told none.
+    #[serde(default)]
+    pub context_told_tokens: Option<u64>,
     /// How flashrig started it; `null` when somebody else did.
     #[serde(default)]
     pub managed: Option<Box<Managed>>,

@@ -60,6 +60,15 @@ fn place(key: Vec<String>) -> Vec<String> {
     }
 }
 
+/// The name of a value that is changed more than once.
+pub(super) fn twice(changes: &[Change]) -> Option<String> {
+    let again = |(index, change): (usize, &Change)| {
+        let earlier = changes[..index].iter().any(|other| other.key == change.key);
+        earlier.then(|| change.name.clone())
+    };
+    changes.iter().enumerate().find_map(again)
+}
+
 impl Change {
     /// Changes the value in a profile, making the tables on the way to it.
     pub(super) fn apply(&self, profile: &mut toml::Table) {
@@ -177,6 +186,16 @@ mod tests {
         );
         assert_eq!((table.kv_bits, profile.context), (8, 4096));
         assert_eq!(table.faults.stall_after_requests, Some(6));
+    }
+
+    #[test]
+    fn a_value_that_is_given_twice_is_found_however_it_is_written() {
+        let changes = |texts: &[&str]| -> Vec<Change> {
+            texts.iter().map(|text| text.parse().unwrap()).collect()
+        };
+        let again = changes(&["kv_bits=4", "context=1", "sim.kv_bits=8"]);
+        assert_eq!(twice(&again).as_deref(), Some("sim.kv_bits"));
+        assert_eq!(twice(&again[..2]), None);
     }
 
     #[test]

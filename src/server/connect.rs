@@ -58,7 +58,7 @@ impl Connected {
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// Not there, or no LLM server.
-    #[error("{0}; check that the server runs and that --server has its address")]
+    #[error("{0}; check that the server runs, and its address")]
     Http(#[from] HttpError),
     /// The address cannot be used.
     #[error(transparent)]
@@ -139,6 +139,7 @@ async fn attach(opened: Opened) -> Result<Connected, ConnectError> {
             quantization: identity.quantization,
             context_tokens,
             context_source,
+            context_told_tokens: identity.context,
             managed,
             life: Vec::new(),
         },

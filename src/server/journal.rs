@@ -38,7 +38,7 @@ pub(super) struct Shared {
     inner: Mutex<Inner>,
     shelf: Arc<Shelf>,
     follower: Mutex<Option<Follower>>,
-    is_fed: AtomicBool,
+    understands: AtomicBool,
     lost: AtomicU64,
 }
 
@@ -92,9 +92,16 @@ impl Journal {
         self.0.lost.load(Ordering::Relaxed)
     }
 
-    /// Whether anybody reads a log at all. If not, that it tells nothing means nothing.
-    pub fn is_fed(&self) -> bool {
-        self.0.is_fed.load(Ordering::Relaxed)
+    /// Whether any line of the log has been understood so far. If not, that it tells nothing means
+    /// nothing: there may be no log, or one of something else.
+    pub fn understands(&self) -> bool {
+        self.0.understands.load(Ordering::Relaxed)
+    }
+
+    /// Whether a file is followed of which no line has been understood so far.
+    pub fn follows_in_vain(&self) -> bool {
+        let slot = (self.0.follower.lock()).unwrap_or_else(PoisonError::into_inner);
+        slot.is_some() && !self.understands()
     }
 
     /// Whether there is a pattern for such events.
@@ -110,7 +117,6 @@ impl Journal {
         let follower = follow(file, Arc::downgrade(&self.0))?;
         let mut slot = (self.0.follower.lock()).unwrap_or_else(PoisonError::into_inner);
         *slot = Some(follower);
-        self.0.is_fed.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -159,9 +165,11 @@ impl Journal {
 
 impl Shared {
     pub(super) fn line(&self, at: Stamp, line: &str) {
-        self.is_fed.store(true, Ordering::Relaxed);
         let line = self.clean(line);
         let events = self.reader.read(&line);
+        if !events.is_empty() {
+            self.understands.store(true, Ordering::Relaxed);
+        }
         let short = cut(&line, LINE_BYTES);
         {
             let mut inner = self.inner();

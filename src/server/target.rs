@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::change::Change;
+use super::change::{self, Change};
 use super::library::{Interface, Kind, Library};
 use super::start::{Places, Recipe};
 use crate::config::ProfileError;
@@ -65,6 +65,9 @@ pub enum TargetError {
     /// `--set` with an address.
     #[error("--set changes values of a profile; {0} is an address and has none")]
     ChangeOfReal(String),
+    /// Two values for one thing.
+    #[error("--set gives {0} twice; leave one of them out")]
+    SetTwice(String),
     /// Where a server is to be started cannot be told.
     #[error("the current folder, or flashrig's own program, cannot be told: {0}")]
     Surroundings(#[from] std::io::Error),
@@ -98,6 +101,9 @@ impl Target {
     ) -> Result<Self, TargetError> {
         if let Some(speed) = speed.filter(|s| !(s.is_finite() && *s > 0.0)) {
             return Err(TargetError::Speed(speed));
+        }
+        if let Some(name) = change::twice(changes) {
+            return Err(TargetError::SetTwice(name));
         }
         let name = server.unwrap_or("sim");
         if let Some((profile, url)) = name.split_once('@').filter(|(_, u)| u.contains("://")) {

@@ -1,11 +1,12 @@
 //! Runs with a server that flashrig starts.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::place::{Place, ended, real, signal, wait_until};
+use crate::place::{FLASHRIG, Place, ended, real, scripted, signal, wait_until};
 
 const FIT: [&str; 16] = [
     "fit",
@@ -54,6 +55,54 @@ fn a_run_that_was_stopped_goes_on_with_a_server_that_is_started_anew() {
     let all = record["measured"].as_array().unwrap();
     let whole = all.iter().filter(|m| m["stopped"].is_null());
     assert_eq!(whole.count(), 4, "two numbers of sessions in two rounds");
+}
+
+#[test]
+fn a_death_before_anything_is_measured_is_told_with_its_signal() {
+    let place = Place::new();
+    let note = place.path().join("pid");
+    let script = place.script(&format!(
+        "echo $$ > {}\nexec {FLASHRIG} sim --listen 127.0.0.1:$2 --speed 0.02",
+        note.display()
+    ));
+    place.file("m", "");
+    place.profile("slow", &scripted(&script, "60s"));
+    let args = ["ttft", "--server", "slow", "--set", "model=m"];
+    let mut child = place.command(&args).spawn().unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("finding out how") {
+        line.clear();
+        assert_ne!(told.read_line(&mut line).unwrap(), 0, "it ended before");
+    }
+    let pid = fs::read_to_string(&note).unwrap().trim().parse().unwrap();
+    signal(pid, Signal::SIGKILL);
+    let mut rest = String::new();
+    told.read_to_string(&mut rest).unwrap();
+    assert_eq!(ended(child), Some(3), "{rest}");
+    let words = "died before anything was measured: it was killed by SIGKILL";
+    assert!(rest.contains(words), "{rest}");
+}
+
+#[test]
+fn a_value_that_is_set_twice_is_refused() {
+    let place = Place::new();
+    place.profile("real", &real());
+    let twice = ["--set", "max_concurrent=2", "--set", "max_concurrent=4"];
+    let ran = place.run(&[&["ttft", "--server", "real"][..], &twice].concat());
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    ran.says(&["--set gives max_concurrent twice"]);
+}
+
+#[test]
+fn a_context_beyond_what_the_server_tells_is_said_to_be() {
+    let place = Place::new();
+    place.profile("real", &real());
+    let more = ["--context", "1m", "--agents", "1", "--answer-tokens", "16"];
+    let ran = place.run(&[&["ttft", "--server", "real"][..], &more].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let words = "(as given; the server says 131,072)";
+    assert!(ran.out.contains(words), "{}", ran.out);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{CALIBRATION, http, saying, sim, ttft, while_running};
+use crate::{CALIBRATION, http, saying, sim, ttft, while_running, while_running_in};
 
 #[test]
 fn a_server_that_stops_answering_is_named_and_what_was_measured_stays() {
@@ -116,6 +116,40 @@ fn a_server_that_turns_requests_away_gets_a_line_for_them_and_the_answer_no() {
         row["reasons"][0].as_str().unwrap().contains("overloaded"),
         "{row}"
     );
+}
+
+#[test]
+fn a_run_that_was_killed_is_reported_with_what_was_measured() {
+    let server = sim(
+        1000.0,
+        Faults {
+            stall_after_requests: Some(CALIBRATION + 1),
+            ..Faults::default()
+        },
+    );
+    let url = server.base_url();
+    let args = ["--server", &url, "--agents", "1,2,4"];
+    let folder = TempDir::new().unwrap();
+    let second = r#""event":"cell_started","round":1,"context_tokens":2048,"sessions":2"#;
+    while_running_in(folder.path(), &args, second, |pid, _| {
+        kill(pid, Signal::SIGKILL).unwrap();
+    });
+    let results = std::fs::read_dir(folder.path().join("results")).unwrap();
+    let run = results.last().unwrap().unwrap().path();
+    let report = Command::new(env!("CARGO_BIN_EXE_flashrig"))
+        .arg("report")
+        .arg(&run)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(report.stdout).unwrap();
+    for words in [
+        "at once",
+        "The first token of a prompt of 2K tokens took",
+        "was killed",
+    ] {
+        assert!(text.contains(words), "{words:?} is not in: {text}");
+    }
+    assert!(!text.contains("Nothing was measured"), "{text}");
 }
 
 #[test]

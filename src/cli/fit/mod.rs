@@ -11,7 +11,9 @@ use tokio::sync::mpsc;
 
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
-use super::loading::{Told, aim, begun, calibrated, can_reset, reach, speed, target, warmed_up};
+use super::loading::{
+    Told, aim, begun, calibrated, can_reset, or_death, reach, speed, target, warmed_up,
+};
 use super::pair::surroundings::writable;
 use super::signals;
 use crate::clock::{Origin, Stamp};
@@ -116,10 +118,14 @@ async fn new(
     typed::within(&spec, &server.record)?;
     let origin = Origin::now();
     let limit = typed::duration(spec.first_token_limit_s);
-    let aimed = aim(&server, limit, origin.clone(), &live).await?;
-    let calibration = calibrated(&server, &aimed, spec.seed).await?;
-    has_room(&aimed, &calibration, &spec)?;
-    warmed_up(&server, &aimed, &calibration, shape(&spec, 0), &live).await?;
+    let readying = async {
+        let aimed = aim(&server, limit, origin.clone(), &live).await?;
+        let calibration = calibrated(&server, &aimed, spec.seed).await?;
+        has_room(&aimed, &calibration, &spec)?;
+        warmed_up(&server, &aimed, &calibration, shape(&spec, 0), &live).await?;
+        Ok((aimed, calibration))
+    };
+    let (aimed, calibration) = or_death(&server, readying).await?;
     server.prove().await.or_rig()?;
 
     let id = format!("{}-fit", origin.wall.strftime("%Y%m%dT%H%M%SZ"));

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::cli::console::Console;
 use crate::cli::exit::{Exit, Failure, OrFail};
-use crate::cli::loading::{can_reset, note_start, target};
+use crate::cli::loading::{can_reset, note_start, or_death, target};
 use crate::cli::setting::{Setting, sandbox};
 use crate::cli::{progress, signals};
 use crate::clock::{Origin, Seconds};
@@ -114,8 +114,9 @@ async fn prepare(
     let scratch = Scratch::new(&Scratch::candidates(&setting.places.cache)).or_rig()?;
     let bases = bases(&wanted.tasks, scratch.path())?;
     let dialects = dialects(&agents);
-    let warming = warm_up(&server, &dialects, args.first_token_limit, note);
-    warming.await.or_rig()?;
+    let limit = args.first_token_limit;
+    let warming = async { warm_up(&server, &dialects, limit, note).await.or_rig() };
+    or_death(&server, warming).await?;
     server.prove().await.or_rig()?;
 
     let origin = Origin::now();

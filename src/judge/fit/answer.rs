@@ -137,13 +137,25 @@ pub fn words(verdict: CellVerdict) -> &'static str {
     }
 }
 
+/// That chance is not excluded where one round was compared.
+fn measured_once(run: &LoadRun, cells: &[Cell]) -> Option<String> {
+    let once = |c: &&Cell| c.sessions > 1 && c.slowdown.n == 1;
+    let places: Vec<String> = cells.iter().filter(once).map(place).collect();
+    match (places.is_empty(), run.spec.rounds) {
+        (true, _) => None,
+        (false, 1) => Some("one round: no interval, so chance is not excluded".to_owned()),
+        (false, rounds) => Some(format!(
+            "measured in 1 of {rounds} rounds: {}; no interval, so chance is not excluded there",
+            places.join(", ")
+        )),
+    }
+}
+
 /// What a reader should know before trusting the figures.
 pub fn warnings(run: &LoadRun, cells: &[Cell]) -> Vec<String> {
     let mut all: Vec<String> = life_lines(&run.server).collect();
     all.extend(of_load(run));
-    if run.spec.rounds == 1 && cells.iter().any(|c| c.sessions > 1 && c.slowdown.n > 0) {
-        all.push("one round: no interval, so chance is not excluded".to_owned());
-    }
+    all.extend(measured_once(run, cells));
     if run.calibration.is_some_and(|c| !c.fixed_output) {
         all.push(
             "the server does not keep to a fixed length of answers (ignore_eos, min_tokens): turns \
@@ -166,8 +178,13 @@ pub fn warnings(run: &LoadRun, cells: &[Cell]) -> Vec<String> {
             all.push(format!(
                 "every slowdown at {} is compared with a lone session that was measured while \
                  flashrig's own client was the bottleneck, and so is what the answer says of it; \
-                 repeat it on a quieter machine, or at a lower --speed",
-                count_in_words(lone.context_tokens)
+                 repeat it on a quieter machine{}",
+                count_in_words(lone.context_tokens),
+                if run.server.simulated {
+                    ", or at a lower --speed"
+                } else {
+                    ""
+                },
             ));
         }
     }
@@ -177,10 +194,12 @@ pub fn warnings(run: &LoadRun, cells: &[Cell]) -> Vec<String> {
              turns read them again"
         ));
     }
+    // What a chat template puts around every prompt is the same for all, and may be cached.
+    let envelope = run.calibration.map_or(0.0, |c| c.envelope_tokens);
     let found_warm = run.measured.iter().any(|m| {
         let cold = m.lanes.iter().filter_map(|l| l.turns.first());
         cold.filter_map(|t| t.cached_tokens.zip(t.input_tokens))
-            .any(|(cached, input)| cached * 20 > input)
+            .any(|(cached, input)| cached * 20 > input && cached as f64 > envelope)
     });
     if found_warm {
         all.push(

@@ -44,6 +44,7 @@ pub(crate) fn run(contexts: &[u64], sessions: &[u32], rounds: u32) -> LoadRun {
             quantization: None,
             context_tokens: Some(K256),
             context_source: ContextSource::Server,
+            context_told_tokens: None,
             managed: None,
             life: Vec::new(),
         },

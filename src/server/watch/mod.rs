@@ -180,7 +180,7 @@ impl Span<'_> {
             .iter()
             .filter_map(|told| Rejecting::of(origin.at(told.at).0, &told.event, &told.line))
             .collect();
-        let tells_refusals = journal.is_fed() && journal.knows(LogEventKind::Refused);
+        let tells_refusals = journal.understands() && journal.knows(LogEventKind::Refused);
         let counted = fold.counted(is_whole);
         let cached_tokens = ThreeWays {
             answers: answers.cached,
@@ -196,6 +196,11 @@ impl Span<'_> {
         let of_clients = of_clients.map(|(session, attempt)| Refused::of(session, attempt));
         let mut refusals = join(of_clients.collect(), rejecting);
         refusals.truncate(REFUSALS);
+        let mut disagreements = disagreements(cached_tokens, refused, answers, finished);
+        if journal.follows_in_vain() {
+            let words = "nothing of the log that is followed was understood: is it this server's?";
+            disagreements.push(words.to_owned());
+        }
         Watched {
             samples: fold.samples,
             max_running: fold.max_running,
@@ -207,7 +212,7 @@ impl Span<'_> {
             peak_memory_bytes: fold.peak_memory_bytes(),
             peak_rss_bytes: fold.peak_rss_bytes,
             cpu_s: counted.cpu_s.map(Seconds),
-            disagreements: disagreements(cached_tokens, refused, answers, finished),
+            disagreements,
             refusals,
             lost_lines: journal.lost().saturating_sub(opened.lost),
         }
