@@ -150,6 +150,51 @@ fn the_best_is_told_with_its_interval_paired_by_round() {
 }
 
 #[test]
+fn of_an_even_number_of_rounds_the_answer_is_one_over_what_the_table_says() {
+    let mut sweep = sweep("ttft", &["1", "4"], 2);
+    for (round, ratio) in [(1, 0.588), (2, 0.233)] {
+        sweep.units.push(waited(round, 1, 1.0));
+        sweep.units.push(waited(round, 2, ratio));
+    }
+    let rows = rows(&sweep);
+    let of_first = rows[1].figures[0].of_first.value.unwrap();
+    assert!((of_first - (0.588_f64 * 0.233).sqrt()).abs() < 1e-12);
+    let answer = &verdict(&sweep, &rows).answer[0];
+    let times = format!(": {} times as fast", factor(1.0 / of_first));
+    assert!(answer.contains(&times), "{times} in {answer}");
+    assert_eq!(
+        (factor(of_first), times.as_str()),
+        ("0.37".to_owned(), ": 2.70 times as fast")
+    );
+}
+
+#[test]
+fn there_is_no_best_while_another_combination_was_not_measured_yet() {
+    let mut sweep = sweep("ttft", &["1", "4"], 2);
+    sweep.units = vec![waited(1, 1, 2.0), waited(2, 1, 2.0)];
+    let verdict = judge(&sweep);
+    assert_eq!((verdict.best, verdict.equals.len()), (None, 0));
+    assert_eq!(
+        verdict.answer,
+        ["Only parallel=1 has been measured so far: there is no best combination yet."]
+    );
+    sweep.units.push(waited(1, 2, 1.0));
+    let verdict = judge(&sweep);
+    assert_eq!(verdict.best, None);
+    assert_eq!(
+        verdict.answer[0],
+        "There is no best combination yet: 1 of 2 combinations lack rounds."
+    );
+    assert!(
+        verdict.answer[1].starts_with("So far: parallel=4 was 2.00 times as fast as parallel=1"),
+        "{:?}",
+        verdict.answer
+    );
+    sweep.units.push(failed(2, 2));
+    assert_eq!(judge(&sweep).best, Some(1));
+}
+
+#[test]
 fn what_cannot_be_told_apart_is_said_with_the_rounds_that_would_tell() {
     let mut sweep = sweep("ttft", &["1", "2", "4"], 3);
     for (round, wobble) in [(1, 0.9), (2, 1.0), (3, 1.12)] {
@@ -260,7 +305,7 @@ fn nothing_measured_and_nothing_done_are_two_things() {
     assert_eq!(judge(&sweep).answer, ["Nothing could be measured."]);
     let mut undone = waited(1, 1, 1.0);
     undone.figures[0].sound = false;
-    sweep.units = vec![undone];
+    sweep.units = vec![undone, failed(1, 2)];
     let verdict = judge(&sweep);
     assert_eq!((verdict.best, verdict.by), (None, None));
     assert!(verdict.answer[0].contains("none did all that was asked"));
