@@ -1,12 +1,14 @@
 //! The best combination, and how sure that is.
 
 use super::rows::{over_rounds, paired};
-use super::words::{factor, figure_words, row_name};
+use super::words::{factor, figure_words, name_of, row_name};
 use crate::records::{
     FigureKind, FigureOf, Proven, Ratio, RowFigure, Sweep, SweepRow, SweepVerdict, Unit,
 };
 use crate::stats::rounds_needed;
 
+/// Units that a remark names.
+const NAMED: usize = 4;
 /// From so many comparisons on it is said what many of them do to each.
 const MANY: usize = 4;
 
@@ -279,15 +281,7 @@ fn warnings(sweep: &Sweep, rows: &[SweepRow]) -> Vec<String> {
              better than it is; measure the best beside the first once more before relying on it"
         ));
     }
-    let bottleneck = |unit: &&Unit| unit.client_bottleneck == Some(true);
-    match sweep.units.iter().filter(bottleneck).count() {
-        0 => {}
-        n => warnings.push(format!(
-            "flashrig's own client was the bottleneck in {n} of {} units: those figures are not the \
-             server's",
-            sweep.units.len()
-        )),
-    }
+    warnings.extend(bottlenecks(sweep));
     if !sweep.cut_short.is_empty() {
         let n = sweep.cut_short.len();
         warnings.push(format!(
@@ -302,4 +296,33 @@ fn warnings(sweep: &Sweep, rows: &[SweepRow]) -> Vec<String> {
         n => warnings.push(format!("the sweep was taken up again {n} times")),
     }
     warnings
+}
+
+/// Units whose figures are those of flashrig's own client, by name.
+fn bottlenecks(sweep: &Sweep) -> Option<String> {
+    let is_bottleneck = |unit: &&Unit| unit.client_bottleneck == Some(true);
+    let units: Vec<&Unit> = sweep.units.iter().filter(is_bottleneck).collect();
+    let named = units.iter().take(NAMED);
+    let named: Vec<String> = named
+        .map(|unit| {
+            format!(
+                "[{}] in round {}",
+                name_of(sweep, unit.combination),
+                unit.round
+            )
+        })
+        .collect();
+    let more = match units.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    (!units.is_empty()).then(|| {
+        format!(
+            "flashrig's own client was the bottleneck in {} of {} units ({}{more}): those figures \
+             are not the server's",
+            units.len(),
+            sweep.units.len(),
+            named.join(", ")
+        )
+    })
 }

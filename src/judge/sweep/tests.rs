@@ -5,8 +5,9 @@ use crate::clock::Seconds;
 use crate::judge::fit::tests as fit_tests;
 use crate::judge::time_tests as pair_tests;
 use crate::records::{
-    Arm, ArmKind, Figure, FigureKind, FigureOf, Functional, Host, Proven, Rig, Round, RunState,
-    SWEEP_SCHEMA, SettingProof, SweepSetting, SweepSpec, SweepVerdict, UnitBegun, UnitServer,
+    Arm, ArmKind, Figure, FigureKind, FigureOf, Functional, Host, LifeKind, Proven, Rig, Round,
+    RunState, SWEEP_SCHEMA, ServerLife, SettingProof, SweepSetting, SweepSpec, SweepVerdict,
+    UnitBegun, UnitServer,
 };
 
 fn setting(name: &str, values: &[&str]) -> SweepSetting {
@@ -471,4 +472,72 @@ fn a_fit_gives_figures_of_each_size_and_what_forgets_is_not_sound() {
     assert!(!find(&reading, FigureKind::WarmTurnS, Some(2)).sound);
     assert!(find(&reading, FigureKind::WarmTurnS, Some(1)).sound);
     assert_eq!(reading.faults, ["2 × 32K: recall: s1 answered 2 of 3"]);
+}
+
+#[test]
+fn a_servers_death_in_a_unit_is_told_of_its_combination() {
+    let life = |what, words: &str| ServerLife {
+        at_s: Seconds(1.0),
+        what,
+        words: words.into(),
+        last_lines: Vec::new(),
+        ready_after_s: None,
+    };
+    let died = "the server sim died: it was killed by SIGKILL";
+    let mut run = fit_tests::run(&[fit_tests::K32], &[1], 1);
+    run.measured = vec![fit_tests::measured(1, fit_tests::K32, &[10.0])];
+    run.cells = crate::judge::fit::cells(&run);
+    run.server.life = vec![
+        life(LifeKind::Died, died),
+        life(LifeKind::Restarted, "the server sim was started again"),
+    ];
+    let again = format!("{died}, and was started again");
+    let reading = of_load(&run);
+    assert_eq!(reading.faults[0], again);
+    run.server.life.truncate(1);
+    assert_eq!(of_load(&run).faults[0], died);
+    run.server.life.clear();
+    assert!(
+        !of_load(&run)
+            .faults
+            .iter()
+            .any(|fault| fault.contains("died"))
+    );
+
+    let mut sweep = sweep("fit", &["1", "4"], 1);
+    sweep.units = vec![waited(1, 1, 1.0), waited(1, 2, 1.0)];
+    sweep.units[1].faults = reading.faults;
+    assert_eq!(rows(&sweep)[1].faults[0], format!("round 1: {again}"));
+    let text = crate::report::sweep_text(&judged(&sweep));
+    assert!(
+        text.contains(&format!("parallel=4: round 1: {again}")),
+        "{text}"
+    );
+}
+
+#[test]
+fn units_whose_client_was_the_bottleneck_are_named() {
+    let mut sweep = sweep("ttft", &["1", "4"], 3);
+    for round in 1..=3 {
+        for n in 1..=2 {
+            sweep.units.push(waited(round, n, 1.0));
+        }
+    }
+    let slow = |sweep: &mut Sweep, at: &[usize]| {
+        for index in at {
+            sweep.units[*index].client_bottleneck = Some(true);
+        }
+        judge(sweep).warnings.join("\n")
+    };
+    assert_eq!(
+        slow(&mut sweep, &[3]),
+        "flashrig's own client was the bottleneck in 1 of 6 units ([parallel=4] in round 2): those \
+         figures are not the server's"
+    );
+    let many = slow(&mut sweep, &[0, 1, 2, 4]);
+    assert!(
+        many.contains("in 5 of 6 units ([parallel=1] in round 1, [parallel=4] in round 1, ")
+            && many.contains(", [parallel=4] in round 2 and 1 more): those"),
+        "{many}"
+    );
 }
