@@ -12,7 +12,7 @@ use crate::records::{LoadRun, Probe, RequestLine, ServerLine, Sweep};
 use crate::report;
 use crate::server::RawProfile as ServerProfile;
 use crate::standing::LogLine;
-use crate::store::{Stored, StoredEvent, read_run};
+use crate::store::{Stored, StoredEvent, read_run, results_folder};
 use crate::task::{FixtureToml, TaskToml, Walkthrough};
 
 /// `flashrig schema`.
@@ -55,18 +55,17 @@ pub fn man(console: Console) -> Result<Exit, Failure> {
 
 /// `flashrig report`.
 pub fn report(args: &ReportArgs, console: Console) -> Result<Exit, Failure> {
-    let run = read_run(&args.run).or_usage()?;
+    let folder = results_folder(&args.run);
+    let run = read_run(&folder).or_usage()?;
     match (args.format, console.json()) {
         (ReportFormat::Svg, true) => {
             return Err(usage("--format svg and --json are two things; give one"));
         }
         (ReportFormat::Svg, false) => console.result(&picture(&run)?),
         (ReportFormat::Text, true) => console.json_result(&run).or_rig()?,
-        (ReportFormat::Text, false) => console.result(&format!(
-            "{}Results: {}",
-            rendered(&run),
-            args.run.display()
-        )),
+        (ReportFormat::Text, false) => {
+            console.result(&format!("{}Results: {}", rendered(&run), folder.display()))
+        }
     }
     Ok(Exit::Yes)
 }

@@ -10,5 +10,5 @@ mod write;
 pub use bodies::{
     BODIES_FILE, BodiesError, BodiesFile, BodyKind, BodyLine, Omitted, Redactor, read_bodies,
 };
-pub use read::{ReadError, Stored, StoredEvent, read_run};
+pub use read::{ReadError, Stored, StoredEvent, read_run, results_folder};
 pub use write::{ReopenError, Store, StoreError, write_atomically};

@@ -100,6 +100,23 @@ pub fn read_run(folder: &Path) -> Result<Stored, ReadError> {
     }
 }
 
+/// The results folder that is meant by `folder`: itself, or, when it is none, the newest of those
+/// that it holds, such as the one run of a unit of a sweep.
+pub fn results_folder(folder: &Path) -> PathBuf {
+    if is_results_folder(folder) {
+        return folder.to_owned();
+    }
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let held = entries.map(|entry| entry.path());
+    // Their names begin with the time.
+    let newest = held.filter(|path| is_results_folder(path)).max();
+    newest.unwrap_or_else(|| folder.to_owned())
+}
+
+fn is_results_folder(folder: &Path) -> bool {
+    folder.join("run.json").is_file() || folder.join("events.jsonl").is_file()
+}
+
 /// Which sort of record it is.
 #[derive(Clone, Copy)]
 enum Sort {
@@ -189,4 +206,29 @@ pub(super) fn fold<R: Kept>(path: &Path) -> Result<(R, Seconds), ReadError> {
         path: path.to_owned(),
     })?;
     Ok((run, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_a_sweeps_unit_stands_for_the_newest_results_folder_in_it() {
+        let unit = tempfile::tempdir().unwrap();
+        let unit = unit.path();
+        assert_eq!(results_folder(unit), unit);
+        for name in ["20260101T000000Z-ttft", "20260102T000000Z-ttft", "other"] {
+            fs::create_dir(unit.join(name)).unwrap();
+        }
+        assert_eq!(results_folder(unit), unit);
+        let (old, new) = (
+            unit.join("20260101T000000Z-ttft"),
+            unit.join("20260102T000000Z-ttft"),
+        );
+        fs::write(old.join("run.json"), "{}").unwrap();
+        assert_eq!(results_folder(unit), old);
+        fs::write(new.join("events.jsonl"), "").unwrap();
+        assert_eq!(results_folder(unit), new);
+        assert_eq!(results_folder(&old), old);
+    }
 }

@@ -51,6 +51,9 @@ fn units_keep_their_own_results_and_what_they_printed() {
         let report = stage.run(&["report", &run.display().to_string()]);
         assert_eq!(report.code, Some(0), "{}", report.stderr);
         assert!(report.stdout.contains("flashrig ttft"), "{}", report.stdout);
+        let of_unit = stage.results().join(unit["folder"].as_str().unwrap());
+        let of_unit = stage.run(&["report", &of_unit.display().to_string()]);
+        assert_eq!((of_unit.code, of_unit.stdout), (Some(0), report.stdout));
         let printed = stage.results().join(unit["folder"].as_str().unwrap());
         let printed = std::fs::read_to_string(printed.join("stderr.txt")).unwrap();
         assert!(
@@ -85,7 +88,7 @@ fn the_report_names_the_best_and_no_table_is_wider_than_100_columns() {
         "\n  max_concurrent  first token  of first ",
         "\n  1 ",
         "peak memory",
-        "\n  max_concurrent  proven by the log: Concurrency: --max-concurrent=1, ",
+        "\n  max_concurrent  proven by the log\n",
         "\n  cache_tokens    not proven: the server told nothing of it",
     ] {
         assert!(text.contains(words), "no {words:?} in {text}");

@@ -1,12 +1,14 @@
 //! The best combination, and how sure that is.
 
-use super::rows::paired;
-use super::words::{factor, figure_words, row_name};
+use super::rows::{over_rounds, paired};
+use super::words::{factor, figure_words, name_of, row_name};
 use crate::records::{
     FigureKind, FigureOf, Proven, Ratio, RowFigure, Sweep, SweepRow, SweepVerdict, Unit,
 };
-use crate::stats::{ratio, rounds_needed};
+use crate::stats::rounds_needed;
 
+/// Units that a remark names.
+const NAMED: usize = 4;
 /// From so many comparisons on it is said what many of them do to each.
 const MANY: usize = 4;
 
@@ -29,18 +31,54 @@ pub fn verdict(sweep: &Sweep, rows: &[SweepRow]) -> SweepVerdict {
             .collect();
         Judged { best, by, others }
     });
+    let open = unmeasured(sweep, rows);
     let (equals, needed, answer) = match &judged {
+        judged if open > 0 => {
+            let so_far = judged
+                .as_ref()
+                .and_then(|judged| judged.first_sentence(sweep));
+            (Vec::new(), None, so_far_only(sweep, rows, open, so_far))
+        }
         None => (Vec::new(), None, vec![nothing(sweep, rows)]),
         Some(judged) => (judged.equals(), judged.needed(), judged.answer(sweep, rows)),
     };
     SweepVerdict {
         by,
-        best: best.map(|(row, _)| row.combination),
+        best: best.filter(|_| open == 0).map(|(row, _)| row.combination),
         equals,
         rounds_needed: needed,
         answer,
         warnings: warnings(sweep, rows),
     }
+}
+
+/// How many combinations lack rounds without having failed: each of them may still be the best.
+fn unmeasured(sweep: &Sweep, rows: &[SweepRow]) -> usize {
+    let lacks = |row: &&SweepRow| row.failed == 0 && row.measured < sweep.spec.rounds;
+    rows.iter().filter(lacks).count()
+}
+
+/// What is said while any combination lacks rounds.
+fn so_far_only(
+    sweep: &Sweep,
+    rows: &[SweepRow],
+    open: usize,
+    so_far: Option<String>,
+) -> Vec<String> {
+    let measured: Vec<&SweepRow> = rows.iter().filter(|row| row.measured > 0).collect();
+    let none = match measured.as_slice() {
+        [] => "Nothing has been measured so far.".to_owned(),
+        [only] => format!(
+            "Only {} has been measured so far: there is no best combination yet.",
+            row_name(sweep, only)
+        ),
+        _ => format!(
+            "There is no best combination yet: {open} of {} combinations lack rounds.",
+            rows.len()
+        ),
+    };
+    let so_far = so_far.map(|words| format!("So far: {words}"));
+    std::iter::once(none).chain(so_far).collect()
 }
 
 /// The figure that combinations are ranked by: the command's main one, at the largest size that
@@ -85,7 +123,7 @@ impl<'r> Beside<'r> {
         Self {
             row,
             value,
-            ratio: ratio(&per_round),
+            ratio: over_rounds(&per_round),
             per_round,
         }
     }
@@ -122,6 +160,19 @@ impl Judged<'_> {
         needed?.into_iter().max()
     }
 
+    /// The first combination, or the next best when the first is the best.
+    fn beside(&self) -> Option<&Beside<'_>> {
+        let others = || self.others.iter();
+        let first = others().find(|other| other.row.combination == 1);
+        first.or_else(|| others().min_by(|a, b| a.value.total_cmp(&b.value)))
+    }
+
+    fn first_sentence(&self, sweep: &Sweep) -> Option<String> {
+        let beside = self.beside()?;
+        let (best, other) = (row_name(sweep, self.best), row_name(sweep, beside.row));
+        Some(sentence(&best, &other, beside, &figure_words(self.by)))
+    }
+
     fn answer(&self, sweep: &Sweep, rows: &[SweepRow]) -> Vec<String> {
         let name = |row: &SweepRow| row_name(sweep, row);
         let best = name(self.best);
@@ -133,16 +184,10 @@ impl Judged<'_> {
                 others + 1
             )];
         }
-        // Beside the first one; the first one beside the next best.
-        let first = self.others.iter().find(|other| other.row.combination == 1);
-        let next = self
-            .others
-            .iter()
-            .min_by(|a, b| a.value.total_cmp(&b.value));
-        let Some(beside) = first.or(next) else {
+        let Some(beside) = self.beside() else {
             return Vec::new();
         };
-        let mut answer = vec![sentence(&best, &name(beside.row), beside, &by)];
+        let mut answer: Vec<String> = self.first_sentence(sweep).into_iter().collect();
         let rest: Vec<&Beside> = self
             .untold()
             .filter(|other| other.row.combination != beside.row.combination)
@@ -236,15 +281,7 @@ fn warnings(sweep: &Sweep, rows: &[SweepRow]) -> Vec<String> {
              better than it is; measure the best beside the first once more before relying on it"
         ));
     }
-    let bottleneck = |unit: &&Unit| unit.client_bottleneck == Some(true);
-    match sweep.units.iter().filter(bottleneck).count() {
-        0 => {}
-        n => warnings.push(format!(
-            "flashrig's own client was the bottleneck in {n} of {} units: those figures are not the \
-             server's",
-            sweep.units.len()
-        )),
-    }
+    warnings.extend(bottlenecks(sweep));
     if !sweep.cut_short.is_empty() {
         let n = sweep.cut_short.len();
         warnings.push(format!(
@@ -259,4 +296,33 @@ fn warnings(sweep: &Sweep, rows: &[SweepRow]) -> Vec<String> {
         n => warnings.push(format!("the sweep was taken up again {n} times")),
     }
     warnings
+}
+
+/// Units whose figures are those of flashrig's own client, by name.
+fn bottlenecks(sweep: &Sweep) -> Option<String> {
+    let is_bottleneck = |unit: &&Unit| unit.client_bottleneck == Some(true);
+    let units: Vec<&Unit> = sweep.units.iter().filter(is_bottleneck).collect();
+    let named = units.iter().take(NAMED);
+    let named: Vec<String> = named
+        .map(|unit| {
+            format!(
+                "[{}] in round {}",
+                name_of(sweep, unit.combination),
+                unit.round
+            )
+        })
+        .collect();
+    let more = match units.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    (!units.is_empty()).then(|| {
+        format!(
+            "flashrig's own client was the bottleneck in {} of {} units ({}{more}): those figures \
+             are not the server's",
+            units.len(),
+            sweep.units.len(),
+            named.join(", ")
+        )
+    })
 }

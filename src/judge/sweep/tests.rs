@@ -5,8 +5,9 @@ use crate::clock::Seconds;
 use crate::judge::fit::tests as fit_tests;
 use crate::judge::time_tests as pair_tests;
 use crate::records::{
-    Arm, ArmKind, Figure, FigureKind, FigureOf, Functional, Host, Proven, Rig, Round, RunState,
-    SWEEP_SCHEMA, SettingProof, SweepSetting, SweepSpec, SweepVerdict, UnitBegun, UnitServer,
+    Arm, ArmKind, Figure, FigureKind, FigureOf, Functional, Host, LifeKind, Proven, Rig, Round,
+    RunState, SWEEP_SCHEMA, ServerLife, SettingProof, SweepSetting, SweepSpec, SweepVerdict,
+    UnitBegun, UnitServer,
 };
 
 fn setting(name: &str, values: &[&str]) -> SweepSetting {
@@ -150,6 +151,51 @@ fn the_best_is_told_with_its_interval_paired_by_round() {
 }
 
 #[test]
+fn of_an_even_number_of_rounds_the_answer_is_one_over_what_the_table_says() {
+    let mut sweep = sweep("ttft", &["1", "4"], 2);
+    for (round, ratio) in [(1, 0.588), (2, 0.233)] {
+        sweep.units.push(waited(round, 1, 1.0));
+        sweep.units.push(waited(round, 2, ratio));
+    }
+    let rows = rows(&sweep);
+    let of_first = rows[1].figures[0].of_first.value.unwrap();
+    assert!((of_first - (0.588_f64 * 0.233).sqrt()).abs() < 1e-12);
+    let answer = &verdict(&sweep, &rows).answer[0];
+    let times = format!(": {} times as fast", factor(1.0 / of_first));
+    assert!(answer.contains(&times), "{times} in {answer}");
+    assert_eq!(
+        (factor(of_first), times.as_str()),
+        ("0.37".to_owned(), ": 2.70 times as fast")
+    );
+}
+
+#[test]
+fn there_is_no_best_while_another_combination_was_not_measured_yet() {
+    let mut sweep = sweep("ttft", &["1", "4"], 2);
+    sweep.units = vec![waited(1, 1, 2.0), waited(2, 1, 2.0)];
+    let verdict = judge(&sweep);
+    assert_eq!((verdict.best, verdict.equals.len()), (None, 0));
+    assert_eq!(
+        verdict.answer,
+        ["Only parallel=1 has been measured so far: there is no best combination yet."]
+    );
+    sweep.units.push(waited(1, 2, 1.0));
+    let verdict = judge(&sweep);
+    assert_eq!(verdict.best, None);
+    assert_eq!(
+        verdict.answer[0],
+        "There is no best combination yet: 1 of 2 combinations lack rounds."
+    );
+    assert!(
+        verdict.answer[1].starts_with("So far: parallel=4 was 2.00 times as fast as parallel=1"),
+        "{:?}",
+        verdict.answer
+    );
+    sweep.units.push(failed(2, 2));
+    assert_eq!(judge(&sweep).best, Some(1));
+}
+
+#[test]
 fn what_cannot_be_told_apart_is_said_with_the_rounds_that_would_tell() {
     let mut sweep = sweep("ttft", &["1", "2", "4"], 3);
     for (round, wobble) in [(1, 0.9), (2, 1.0), (3, 1.12)] {
@@ -260,7 +306,7 @@ fn nothing_measured_and_nothing_done_are_two_things() {
     assert_eq!(judge(&sweep).answer, ["Nothing could be measured."]);
     let mut undone = waited(1, 1, 1.0);
     undone.figures[0].sound = false;
-    sweep.units = vec![undone];
+    sweep.units = vec![undone, failed(1, 2)];
     let verdict = judge(&sweep);
     assert_eq!((verdict.best, verdict.by), (None, None));
     assert!(verdict.answer[0].contains("none did all that was asked"));
@@ -426,4 +472,72 @@ fn a_fit_gives_figures_of_each_size_and_what_forgets_is_not_sound() {
     assert!(!find(&reading, FigureKind::WarmTurnS, Some(2)).sound);
     assert!(find(&reading, FigureKind::WarmTurnS, Some(1)).sound);
     assert_eq!(reading.faults, ["2 × 32K: recall: s1 answered 2 of 3"]);
+}
+
+#[test]
+fn a_servers_death_in_a_unit_is_told_of_its_combination() {
+    let life = |what, words: &str| ServerLife {
+        at_s: Seconds(1.0),
+        what,
+        words: words.into(),
+        last_lines: Vec::new(),
+        ready_after_s: None,
+    };
+    let died = "the server sim died: it was killed by SIGKILL";
+    let mut run = fit_tests::run(&[fit_tests::K32], &[1], 1);
+    run.measured = vec![fit_tests::measured(1, fit_tests::K32, &[10.0])];
+    run.cells = crate::judge::fit::cells(&run);
+    run.server.life = vec![
+        life(LifeKind::Died, died),
+        life(LifeKind::Restarted, "the server sim was started again"),
+    ];
+    let again = format!("{died}, and was started again");
+    let reading = of_load(&run);
+    assert_eq!(reading.faults[0], again);
+    run.server.life.truncate(1);
+    assert_eq!(of_load(&run).faults[0], died);
+    run.server.life.clear();
+    assert!(
+        !of_load(&run)
+            .faults
+            .iter()
+            .any(|fault| fault.contains("died"))
+    );
+
+    let mut sweep = sweep("fit", &["1", "4"], 1);
+    sweep.units = vec![waited(1, 1, 1.0), waited(1, 2, 1.0)];
+    sweep.units[1].faults = reading.faults;
+    assert_eq!(rows(&sweep)[1].faults[0], format!("round 1: {again}"));
+    let text = crate::report::sweep_text(&judged(&sweep));
+    assert!(
+        text.contains(&format!("parallel=4: round 1: {again}")),
+        "{text}"
+    );
+}
+
+#[test]
+fn units_whose_client_was_the_bottleneck_are_named() {
+    let mut sweep = sweep("ttft", &["1", "4"], 3);
+    for round in 1..=3 {
+        for n in 1..=2 {
+            sweep.units.push(waited(round, n, 1.0));
+        }
+    }
+    let slow = |sweep: &mut Sweep, at: &[usize]| {
+        for index in at {
+            sweep.units[*index].client_bottleneck = Some(true);
+        }
+        judge(sweep).warnings.join("\n")
+    };
+    assert_eq!(
+        slow(&mut sweep, &[3]),
+        "flashrig's own client was the bottleneck in 1 of 6 units ([parallel=4] in round 2): those \
+         figures are not the server's"
+    );
+    let many = slow(&mut sweep, &[0, 1, 2, 4]);
+    assert!(
+        many.contains("in 5 of 6 units ([parallel=1] in round 1, [parallel=4] in round 1, ")
+            && many.contains(", [parallel=4] in round 2 and 1 more): those"),
+        "{many}"
+    );
 }

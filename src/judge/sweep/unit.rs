@@ -3,8 +3,8 @@
 use crate::config::count_in_words;
 use crate::judge::fit::verdict_words;
 use crate::records::{
-    ArmKind, Cell, CellVerdict, Figure, FigureKind, FigureOf, Functional, LoadRun, MemoryBy, Run,
-    RunState, Server, UnitServer, Watched,
+    ArmKind, Cell, CellVerdict, Figure, FigureKind, FigureOf, Functional, LifeKind, LoadRun,
+    MemoryBy, Run, RunState, Server, UnitServer, Watched,
 };
 use crate::stats::median;
 
@@ -81,6 +81,7 @@ pub fn of_pair(run: &Run) -> Reading {
         faults.push(format!("{done} of {all} sessions are done"));
         faults.extend(reasons());
     }
+    add_deaths(&run.server, failed.as_deref(), &mut faults);
     let watched = run.rounds.iter().flat_map(|round| &round.arms);
     let watched: Vec<&Watched> = watched.filter_map(|arm| arm.watched.as_deref()).collect();
     Reading {
@@ -94,7 +95,7 @@ pub fn of_pair(run: &Run) -> Reading {
 
 /// Reads a run of `fit` or `ttft`.
 pub fn of_load(run: &LoadRun) -> Reading {
-    let (figures, faults) = if run.command == "ttft" {
+    let (figures, mut faults) = if run.command == "ttft" {
         of_ttft(run)
     } else {
         of_fit(run)
@@ -110,6 +111,7 @@ pub fn of_load(run: &LoadRun) -> Reading {
                 .join("; ")
         })
     });
+    add_deaths(&run.server, failed.as_deref(), &mut faults);
     let watched = run.measured.iter().filter_map(|m| m.watched.as_deref());
     let watched: Vec<&Watched> = watched.collect();
     let told = run.measured.iter().filter_map(|m| m.told.peak_memory_bytes);
@@ -120,6 +122,26 @@ pub fn of_load(run: &LoadRun) -> Reading {
             .then(|| run.measured.iter().any(|m| m.client.bottleneck)),
         figures,
         server: server(&run.server, &watched, told.max()),
+    }
+}
+
+/// The server's deaths that nothing else tells of in full, and whether it was started again.
+fn add_deaths(server: &Server, failed: Option<&str>, faults: &mut Vec<String>) {
+    for (index, death) in server.life.iter().enumerate() {
+        let is_told = failed.is_some_and(|words| words.contains(&death.words));
+        if death.what != LifeKind::Died || is_told {
+            continue;
+        }
+        let mut later = server.life.iter().skip(index + 1);
+        let again = later.any(|life| life.what == LifeKind::Restarted);
+        let words = if again {
+            format!("{}, and was started again", death.words)
+        } else {
+            death.words.clone()
+        };
+        // Before what it made of the figures.
+        faults.retain(|fault| *fault != death.words);
+        faults.insert(0, words);
     }
 }
 

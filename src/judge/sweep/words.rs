@@ -5,7 +5,13 @@ use crate::records::{FigureKind, FigureOf, Sweep, SweepRow};
 
 /// The settings of a combination that differ between combinations, e.g. `parallel=4, batch=512`.
 pub fn row_name(sweep: &Sweep, row: &SweepRow) -> String {
-    let settings = sweep.spec.settings.iter().zip(&row.settings);
+    name_of(sweep, row.combination)
+}
+
+/// The same of a combination (from 1).
+pub fn name_of(sweep: &Sweep, combination: u32) -> String {
+    let sets = sweep.spec.sets(combination);
+    let settings = sweep.spec.settings.iter().zip(&sets);
     let varied: Vec<&str> = settings
         .filter(|(setting, _)| setting.values.len() > 1)
         .map(|(_, text)| text.as_str())

@@ -1,5 +1,6 @@
 //! The report of `sweep` as the terminal shows it.
 
+mod proofs;
 mod tables;
 
 use std::collections::BTreeSet;
@@ -12,6 +13,8 @@ use crate::records::{RunState, Sweep, UnitServer};
 use crate::report::head;
 use tables::tables;
 
+/// Columns of a terminal that everybody has.
+const WIDTH: usize = 100;
 /// Words of faults that are shown of each combination; the record has all.
 const FAULTS_SHOWN: usize = 4;
 

@@ -3,17 +3,15 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use console::{Style, measure_text_width, truncate_str};
+use console::{Style, measure_text_width};
 
+use super::{WIDTH, proofs};
 use crate::config::{count_in_words, seconds_in_words};
 use crate::judge::sweep::{factor, row_name};
-use crate::records::{
-    FigureKind, FigureOf, MemoryBy, Proven, RowFigure, RowProof, Sweep, SweepRow,
-};
+use crate::records::{FigureKind, FigureOf, MemoryBy, RowFigure, Sweep, SweepRow};
+use crate::report::figures::count;
 use crate::report::text::new_table;
 
-/// Columns of a terminal that everybody has.
-const WIDTH: usize = 100;
 /// Settings that take more room are told once, and numbers stand for combinations.
 const NAME_WIDTH: usize = 44;
 
@@ -123,42 +121,7 @@ pub fn tables(sweep: &Sweep, out: &mut String) {
     }
     let groups = of_the_server(sweep);
     table(Some("The server".to_owned()), &names, groups, out);
-    proofs(sweep, out);
-}
-
-/// Whether each setting took effect, and who says so.
-fn proofs(sweep: &Sweep, out: &mut String) {
-    let settings = &sweep.spec.settings;
-    let widest = settings.iter().map(|s| measure_text_width(&s.name)).max();
-    let _ = writeln!(out, "\n{}", Style::new().bold().apply_to("Settings"));
-    for (index, setting) in settings.iter().enumerate() {
-        let measured = sweep.rows.iter().filter(|row| row.measured > 0);
-        let rows: Vec<(&SweepRow, &RowProof)> = measured
-            .filter_map(|row| Some((row, row.proofs.get(index)?)))
-            .collect();
-        let of = |state: Proven| rows.iter().filter(move |(_, proof)| proof.proven == state);
-        let by = |proof: &RowProof| proof.by.clone().unwrap_or_default();
-        let proven = of(Proven::Proven).count();
-        let words = if rows.is_empty() {
-            "nothing was measured".to_owned()
-        } else if let Some((row, proof)) = of(Proven::DidNothing).next() {
-            format!("did nothing in {}: {}", row_name(sweep, row), by(proof))
-        } else if let Some((_, proof)) = of(Proven::Proven).next() {
-            if proven == rows.len() {
-                format!("proven by {}", by(proof))
-            } else {
-                format!(
-                    "proven in {proven} of {} combinations by {}",
-                    rows.len(),
-                    by(proof)
-                )
-            }
-        } else {
-            "not proven: the server told nothing of it".to_owned()
-        };
-        let line = format!("  {:<1$}  {words}", setting.name, widest.unwrap_or(0));
-        let _ = writeln!(out, "{}", truncate_str(&line, WIDTH, "…"));
-    }
+    proofs::proofs(sweep, out);
 }
 
 /// Of one alone the worst is the only one, and beside nobody nothing is slowed down.
@@ -320,6 +283,15 @@ fn of_the_server(sweep: &Sweep) -> Vec<Group> {
         let bytes = row.peak_memory_bytes;
         bytes.map_or_else(unknown, bytes_in_words)
     }));
+    let contexts: Vec<BTreeSet<Option<u64>>> =
+        sweep.rows.iter().map(|r| contexts(sweep, r)).collect();
+    let all: BTreeSet<Option<u64>> = contexts.iter().flatten().copied().collect();
+    if all.len() > 1 {
+        groups.push(Group {
+            heads: vec!["context".to_owned()],
+            cells: contexts.iter().map(|of| vec![context_words(of)]).collect(),
+        });
+    }
     if sweep.rows.iter().any(|row| row.ready_after_s.is_some()) {
         groups.push(column("start to ready".to_owned(), &|row| {
             row.ready_after_s
@@ -327,6 +299,29 @@ fn of_the_server(sweep: &Sweep) -> Vec<Group> {
         }));
     }
     groups
+}
+
+/// The context lengths that a combination's servers had.
+fn contexts(sweep: &Sweep, row: &SweepRow) -> BTreeSet<Option<u64>> {
+    let units = sweep.units.iter();
+    let units = units.filter(|unit| unit.combination == row.combination);
+    units
+        .filter_map(|unit| Some(unit.server.as_ref()?.context_tokens))
+        .collect()
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "context lengths are far below 2^53"
+)]
+fn context_words(contexts: &BTreeSet<Option<u64>>) -> String {
+    let words = |tokens: &Option<u64>| {
+        tokens.map_or_else(|| "unknown".to_owned(), |n| count(Some(n as f64)))
+    };
+    match contexts.iter().map(words).collect::<Vec<_>>() {
+        none if none.is_empty() => "–".to_owned(),
+        all => all.join(", "),
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "shown with two digits")]

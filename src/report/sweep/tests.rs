@@ -2,7 +2,7 @@
 
 use crate::judge::sweep::judged;
 use crate::judge::sweep::tests::{figure, sweep, unit};
-use crate::records::{FigureKind, RunState, Sweep, Unit, UnitOutcome};
+use crate::records::{FigureKind, RunState, SettingProof, Sweep, Unit, UnitOutcome};
 use crate::report::sweep_text;
 
 /// Requests at once, each size with all its figures.
@@ -64,4 +64,66 @@ fn a_killed_sweep_is_judged_by_what_it_has_and_says_how_to_go_on() {
         text.contains("flashrig sweep --resume with its folder goes on"),
         "{text}"
     );
+}
+
+fn proven(mut unit: Unit, value: &str, told: &str) -> Unit {
+    unit.server.as_mut().unwrap().proofs = vec![SettingProof {
+        name: "parallel".into(),
+        value: value.into(),
+        told: Some(told.into()),
+        told_by: Some(format!("the log: n_parallel = {told}")),
+        engaged: Some(value == told),
+    }];
+    unit
+}
+
+#[test]
+fn a_value_is_proven_only_when_it_was_measured_and_no_log_line_stands_for_another_value() {
+    let mut sweep = sweep("ttft", &["1", "4", "8"], 1);
+    let line = |sweep: &Sweep| {
+        let text = sweep_text(&judged(sweep));
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("  parallel  ") && line.contains("pro"));
+        line.unwrap().to_owned()
+    };
+    sweep.units.push(proven(measured(1, 1, 3.0), "1", "1"));
+    assert_eq!(
+        line(&sweep),
+        "  parallel  1 proven by the log; 4, 8 not measured"
+    );
+    sweep.units.push(proven(measured(1, 2, 3.0), "4", "4"));
+    assert_eq!(
+        line(&sweep),
+        "  parallel  1, 4 proven by the log; 8 not measured"
+    );
+    sweep.units.push(proven(measured(1, 3, 3.0), "8", "4"));
+    assert_eq!(
+        line(&sweep),
+        "  parallel  8 did nothing: the server told 4 (the log: n_parallel = 4); 1, 4 proven by the log"
+    );
+    sweep.units[2] = proven(measured(1, 3, 3.0), "8", "8");
+    assert_eq!(line(&sweep), "  parallel  proven by the log");
+    sweep.units[1].server.as_mut().unwrap().proofs.clear();
+    assert_eq!(
+        line(&sweep),
+        "  parallel  1, 8 proven by the log; 4 not proven: the server told nothing of it"
+    );
+}
+
+#[test]
+fn contexts_are_a_column_when_they_differ() {
+    let mut sweep = three();
+    assert!(!sweep_text(&judged(&sweep)).contains("  context"));
+    for unit in sweep.units.iter_mut().filter(|unit| unit.combination == 2) {
+        unit.server.as_mut().unwrap().context_tokens = Some(8192);
+    }
+    let text = sweep_text(&judged(&sweep));
+    for words in [
+        "measured  peak memory  context  start to ready",
+        "1.5 GB    4,096",
+        "1.5 GB    8,192",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
 }
