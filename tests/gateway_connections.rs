@@ -24,7 +24,7 @@ use upstream::{Peer, soon};
 
 /// Waits as long as a connection has to stay open before it is used again.
 async fn settle() {
-    tokio::time::sleep(Duration::from_millis(30)).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
 }
 
 /// An answer after which the connection stays open.

@@ -122,7 +122,7 @@ async fn a_session_keeps_its_connection_and_every_request_has_a_row() {
     let before = server.connections();
     for index in 1..=5 {
         // A connection has to stay open for a moment before it is used again.
-        tokio::time::sleep(Duration::from_millis(30)).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
         session.warm(&client, index).await;
     }
     assert_eq!(server.connections(), before);
