@@ -10,10 +10,10 @@ use tokio::time::timeout;
 
 use super::args::ServerArgs;
 use super::exit::{Exit, Failure, OrFail, usage};
-use super::pair::surroundings::host;
+use super::instrument::{host, rig, started_at};
 use crate::clock::Origin;
 use crate::load::{Aim, Client, LoadLimits, WarmUp, calibrate, choose_dialect};
-use crate::records::{Calibration, LoadRun, LoadSpec, LoadWhat, RUN_SCHEMA, Rig, RunState, Server};
+use crate::records::{Calibration, LoadRun, LoadSpec, LoadWhat, RUN_SCHEMA, RunState, Server};
 use crate::run::{Live, unless_stalled, warm_up_sessions};
 use crate::server::{Change, Connected, Journal, Reset, Target, Wanted, connect, log_tail};
 
@@ -257,21 +257,16 @@ pub fn begun(
     spec: &LoadSpec,
     calibration: Calibration,
 ) -> LoadRun {
-    let cores = std::thread::available_parallelism().ok();
     LoadRun {
         schema: RUN_SCHEMA.to_owned(),
         id,
         command: command.to_owned(),
         command_line: std::env::args().collect(),
-        started_at: origin.wall.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        started_at: started_at(origin),
         state: RunState::Unfinished,
         stopped_because: None,
-        rig: Rig {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            sandbox: "none".to_owned(),
-            cpu_s: None,
-        },
-        host: host(cores.and_then(|n| u32::try_from(n.get()).ok())),
+        rig: rig("none"),
+        host: host(),
         server: server.clone(),
         spec: spec.clone(),
         calibration: Some(calibration),

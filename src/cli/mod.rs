@@ -9,6 +9,7 @@ mod exit;
 mod fit;
 mod gateway;
 mod installing;
+mod instrument;
 mod loading;
 mod pair;
 mod printing;

@@ -118,15 +118,20 @@ fn a_server_that_turns_requests_away_gets_a_line_for_them_and_the_answer_no() {
     );
 }
 
-#[test]
-fn a_run_that_was_killed_is_reported_with_what_was_measured() {
-    let server = sim(
+/// A server that answers one request of the run and accepts all others without a word.
+fn silent_after_one() -> flashrig::sim::SimHandle {
+    sim(
         1000.0,
         Faults {
             stall_after_requests: Some(CALIBRATION + 1),
             ..Faults::default()
         },
-    );
+    )
+}
+
+#[test]
+fn a_run_that_was_killed_is_reported_with_what_was_measured() {
+    let server = silent_after_one();
     let url = server.base_url();
     let args = ["--server", &url, "--agents", "1,2,4"];
     let folder = TempDir::new().unwrap();
@@ -154,13 +159,7 @@ fn a_run_that_was_killed_is_reported_with_what_was_measured() {
 
 #[test]
 fn an_interrupt_keeps_what_was_measured() {
-    let server = sim(
-        1000.0,
-        Faults {
-            stall_after_requests: Some(CALIBRATION + 1),
-            ..Faults::default()
-        },
-    );
+    let server = silent_after_one();
     let url = server.base_url();
     let args = ["--server", &url, "--agents", "1,2,4"];
     let interrupt = |pid| kill(pid, Signal::SIGINT).unwrap();

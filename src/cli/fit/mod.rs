@@ -11,10 +11,10 @@ use tokio::sync::mpsc;
 
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
+use super::instrument::writable;
 use super::loading::{
     Told, aim, begun, calibrated, can_reset, or_death, reach, speed, target, warmed_up,
 };
-use super::pair::surroundings::writable;
 use super::signals;
 use crate::clock::{Origin, Stamp};
 use crate::judge::fit::{answer, cells};

@@ -1,7 +1,7 @@
 //! `flashrig pair`: from what was typed to a prepared run, its execution and its report.
 
 mod args;
-pub(super) mod surroundings;
+mod surroundings;
 mod typed;
 
 use std::path::Path;
@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::cli::console::Console;
 use crate::cli::exit::{Exit, Failure, OrFail};
+use crate::cli::instrument::{host, rig, started_at, writable};
 use crate::cli::loading::{can_reset, note_start, or_death, target};
 use crate::cli::setting::{Setting, sandbox};
 use crate::cli::{progress, signals};
@@ -18,12 +19,12 @@ use crate::clock::{Origin, Seconds};
 use crate::gateway::EventLoop;
 use crate::judge::answer;
 use crate::plan::Plan;
-use crate::records::{RUN_SCHEMA, Rig, Run, RunState, Spec};
+use crate::records::{RUN_SCHEMA, Run, RunState, Spec};
 use crate::report;
 use crate::run::{Bodies, Bus, Context, Live, Scratch, Stop, execute, warm_up};
 use crate::server::{Target, Watcher};
 use crate::store::Store;
-use surroundings::{bases, dialects, find_agents, host, needed_programs, reach, secret, writable};
+use surroundings::{bases, dialects, find_agents, needed_programs, reach, secret};
 use typed::{Typed, plan};
 
 pub use args::PairArgs;
@@ -124,23 +125,18 @@ async fn prepare(
     let store = Store::create(&args.results, &id).or_rig()?;
     let results = store.folder().to_owned();
     let watcher = Watcher::start(&server, &origin, &results).or_rig()?;
-    let cores = std::thread::available_parallelism()
-        .ok()
-        .and_then(|n| u32::try_from(n.get()).ok());
+    let host = host();
+    let cores = host.cores;
     let record = Run {
         schema: RUN_SCHEMA.to_owned(),
         id: store.id(),
         command: "pair".to_owned(),
         command_line: std::env::args().collect(),
-        started_at: origin.wall.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        started_at: started_at(&origin),
         state: RunState::Unfinished,
         stopped_because: None,
-        rig: Rig {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            sandbox: sandbox.name().to_owned(),
-            cpu_s: None,
-        },
-        host: host(cores),
+        rig: rig(sandbox.name()),
+        host,
         server: server.record.clone(),
         spec: Spec {
             sessions: plan.session_specs(),

@@ -13,7 +13,7 @@ use crate::cli::exit::{Exit, Failure, OrFail, usage};
 use crate::cli::loading::follow_log;
 use crate::cli::setting::Setting;
 use crate::plan::Agent;
-use crate::records::{Dialect, Host};
+use crate::records::Dialect;
 use crate::server::{Connected, Target, Wanted, connect};
 use crate::sim::Script;
 use crate::task::{Source, Task};
@@ -35,28 +35,6 @@ pub fn needed_programs(tasks: &[Arc<Task>], setting: &Setting) -> Result<(), Fai
         }
     }
     Ok(())
-}
-
-/// Found out before minutes are spent: the results folder can be written.
-pub fn writable(results: &Path) -> Result<(), Failure> {
-    let existing = results
-        .ancestors()
-        .find(|p| p.exists())
-        .unwrap_or(Path::new("."));
-    let existing = if existing.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        existing
-    };
-    tempfile::NamedTempFile::new_in(existing)
-        .map(drop)
-        .map_err(|e| Failure {
-            exit: Exit::Rig,
-            error: anyhow!(
-                "the results folder {} cannot be written: {e}; choose another with --results",
-                results.display()
-            ),
-        })
 }
 
 /// Reaches the server, starting it when it is the embedded one.
@@ -173,25 +151,6 @@ pub fn bases(tasks: &[Arc<Task>], scratch: &Path) -> Result<Vec<Base>, Failure> 
 /// The protocols that agents are known to speak.
 pub fn dialects(agents: &BTreeMap<String, Arc<Agent>>) -> BTreeSet<Dialect> {
     agents.values().filter_map(|a| a.profile.dialect).collect()
-}
-
-/// The machine.
-pub fn host(cores: Option<u32>) -> Host {
-    let os = nix::sys::utsname::uname().map_or_else(
-        |_| std::env::consts::OS.to_owned(),
-        |u| {
-            format!(
-                "{} {}",
-                u.sysname().to_string_lossy(),
-                u.release().to_string_lossy()
-            )
-        },
-    );
-    Host {
-        os,
-        arch: std::env::consts::ARCH.to_owned(),
-        cores,
-    }
 }
 
 /// 32 random bytes from the system, hexadecimal.

@@ -12,11 +12,11 @@ use tokio::sync::mpsc;
 
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
-use super::pair::surroundings::{host, writable};
+use super::instrument::{host, rig, started_at, writable};
 use super::signals;
 use crate::clock::{Origin, Seconds, Stamp};
 use crate::judge::sweep::measured;
-use crate::records::{Rig, RunState, SWEEP_SCHEMA, Sweep, SweepSpec, SweepWhat};
+use crate::records::{RunState, SWEEP_SCHEMA, Sweep, SweepSpec, SweepWhat};
 use crate::report;
 use crate::run::sweep::{Begin, SweepContext, execute};
 use crate::run::{Bus, Live, Stop};
@@ -186,21 +186,16 @@ fn extent(spec: &SweepSpec) -> String {
 
 /// A record of which nothing is measured yet.
 fn begun(id: String, origin: &Origin, spec: SweepSpec) -> Sweep {
-    let cores = std::thread::available_parallelism().ok();
     Sweep {
         schema: SWEEP_SCHEMA.to_owned(),
         id,
         command: "sweep".to_owned(),
         command_line: std::env::args().collect(),
-        started_at: origin.wall.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        started_at: started_at(origin),
         state: RunState::Unfinished,
         stopped_because: None,
-        rig: Rig {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            sandbox: "none".to_owned(),
-            cpu_s: None,
-        },
-        host: host(cores.and_then(|n| u32::try_from(n.get()).ok())),
+        rig: rig("none"),
+        host: host(),
         spec,
         units: Vec::new(),
         open: None,
