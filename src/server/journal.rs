@@ -8,8 +8,10 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use regex::Regex;
 
 use super::log::{LogEvent, LogEventKind, LogPattern, LogReader};
 use super::watch::{FollowError, Follower, Keeping, Shelf, follow, keep};
@@ -45,6 +47,8 @@ pub(super) struct Shared {
 #[derive(Debug, Default)]
 struct Inner {
     last: VecDeque<String>,
+    /// The last line that speaks of a fault, however long ago.
+    fault: Option<String>,
     told: VecDeque<Told>,
     told_bytes: usize,
     progress: VecDeque<Told>,
@@ -60,6 +64,13 @@ pub struct Told {
     pub event: LogEvent,
     /// The line itself.
     pub line: String,
+}
+
+/// Whether a line of a log speaks of a fault, whoever writes it.
+pub(super) fn speaks_of_a_fault(line: &str) -> bool {
+    static SIGNS: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new("(?i-u:error|exception|panic|fatal|abort)").ok());
+    SIGNS.as_ref().is_some_and(|signs| signs.is_match(line))
 }
 
 impl Journal {
@@ -141,11 +152,17 @@ impl Journal {
         keep(&self.0.shelf, file, origin)
     }
 
-    /// The last lines, at most `count`, oldest first.
+    /// The last lines, at most `count`, oldest first; before them the last one that speaks of a fault,
+    /// when it is none of them.
     pub fn last_lines(&self, count: usize) -> Vec<String> {
         let inner = self.0.inner();
         let skip = inner.last.len().saturating_sub(count);
-        inner.last.iter().skip(skip).cloned().collect()
+        let last = inner.last.iter().skip(skip);
+        let fault = inner
+            .fault
+            .iter()
+            .filter(|f| !last.clone().any(|l| l == *f));
+        fault.chain(last.clone()).cloned().collect()
     }
 
     /// What was told from `from` on, up to but without `to`.
@@ -180,6 +197,9 @@ impl Shared {
                     line: short.to_owned(),
                 });
                 self.lose(dropped);
+            }
+            if speaks_of_a_fault(short) {
+                inner.fault = Some(short.to_owned());
             }
             if inner.last.len() == LAST_LINES {
                 inner.last.pop_front();

@@ -1,6 +1,7 @@
 //! What is said of a server that accepts requests and does not generate: counts, signs of life, the
 //! end of its log, and what to do. Pure.
 
+use super::journal::speaks_of_a_fault;
 use super::pulse::Pulse;
 
 /// Lines of a log that are shown; the record has more.
@@ -75,9 +76,16 @@ fn health_words(pulse: &Pulse) -> String {
     }
 }
 
-/// The end of a log as the end of a sentence; empty when the log is not known or says nothing.
+/// The end of a log as the end of a sentence; empty when the log is not known or says nothing. A
+/// fault that stands before the end, where a server that goes on answering health checks has it,
+/// is told too.
 pub fn log_tail(last_lines: &[String]) -> String {
     let skip = last_lines.len().saturating_sub(SHOWN_LINES);
+    let mut earlier = last_lines[..skip].iter().rev();
+    let fault = earlier.find(|line| speaks_of_a_fault(line));
+    let fault = fault.map_or_else(String::new, |line| {
+        format!("; its log says \"{}\"", cut(line.trim()))
+    });
     let shown: Vec<String> = last_lines[skip..]
         .iter()
         .map(|line| line.trim())
@@ -85,9 +93,9 @@ pub fn log_tail(last_lines: &[String]) -> String {
         .map(|line| format!("\"{}\"", cut(line)))
         .collect();
     if shown.is_empty() {
-        return String::new();
+        return fault;
     }
-    format!("; its log ends with {}", shown.join(", "))
+    format!("{fault}; its log ends with {}", shown.join(", "))
 }
 
 fn cut(line: &str) -> String {
@@ -101,6 +109,17 @@ fn cut(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fault_before_the_end_of_the_log_is_told_with_the_end() {
+        let mut log = vec!["RuntimeError: There is no Stream(cpu, 0)".to_owned()];
+        log.extend((0..SHOWN_LINES).map(|n| format!("GET /health {n}")));
+        let told = log_tail(&log);
+        let start =
+            "; its log says \"RuntimeError: There is no Stream(cpu, 0)\"; its log ends with";
+        assert!(told.starts_with(start), "{told}");
+        assert!(!log_tail(&log[1..]).contains("its log says"));
+    }
 
     const ALIVE: Pulse = Pulse {
         is_there: true,

@@ -96,6 +96,7 @@ fn a_dead_one_that_says_it_is_well_is_named_within_the_limit_by_probe_ttft_and_p
             assert_eq!(ran.code, Some(3), "{ran:#?}");
             assert!(said.contains("generated for none"), "{said}");
             assert!(said.contains("its log ends with"), "{said}");
+            assert!(said.contains("There is no Stream"), "{said}");
         }
         // One limit, and what it takes to start, to prepare and to look for signs of life.
         assert!(took < Duration::from_secs(60), "{took:?}: {said}");
