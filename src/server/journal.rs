@@ -93,6 +93,14 @@ impl Journal {
         self.0.line(at, line);
     }
 
+    /// Another process of the server begins to write: what the one before wrote last tells nothing of
+    /// its end.
+    pub fn begin(&self) {
+        let mut inner = self.0.inner();
+        inner.last.clear();
+        inner.fault = None;
+    }
+
     /// Counts lines that were written faster than they could be read.
     pub fn lose(&self, lines: u64) {
         self.0.miss(lines);
@@ -353,5 +361,22 @@ mod tests {
         assert_eq!(kept.last().map(|told| told.at), Some(Stamp(9999)));
         let gone = 10_000 - kept.len() as u64;
         assert!(journal.lost() >= gone, "{} of {gone}", journal.lost());
+    }
+
+    #[test]
+    fn a_fault_is_kept_however_much_follows_and_not_of_the_process_before() {
+        let journal = Journal::new(Vec::new());
+        journal.line(Stamp(1), "RuntimeError: no stream");
+        for _ in 0..2 * LAST_LINES {
+            journal.line(Stamp(2), "GET /health");
+        }
+        let told = journal.last_lines(2);
+        assert_eq!(
+            told,
+            ["RuntimeError: no stream", "GET /health", "GET /health"]
+        );
+        journal.begin();
+        journal.line(Stamp(3), "listening");
+        assert_eq!(journal.last_lines(2), ["listening"]);
     }
 }

@@ -104,6 +104,7 @@ pub(super) async fn begin(
         handed_on: Arc::default(),
     };
     shared.follow(log.clone());
+    plan.journal.begin();
     let (journal, secrets) = (plan.journal.clone(), plan.launch.secrets.clone());
     let pump = tokio::spawn(pump(log, journal, secrets));
     let mut begun = Begun {
