@@ -2,7 +2,7 @@
 //! not be noticed.
 
 fn main() {
-    for folder in ["tasks", "fixtures", "harness"] {
+    for folder in ["tasks", "fixtures"] {
         println!("cargo:rerun-if-changed={folder}");
     }
 }

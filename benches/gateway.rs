@@ -19,7 +19,7 @@ mod upstream;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use flashrig::records::End;
+use flashrig_record::Outcome;
 use gateway_rig::{CHAT, Rig, STOP, Setup, post};
 use upstream::{Peer, Upstream};
 
@@ -107,7 +107,7 @@ async fn main() {
     println!("{:<10}{:>10.0}{:>10.0}", "added", added(0.5), added(0.99));
     let rows = rig.session.close().await;
     assert!(
-        rows.iter().all(|row| row.end == End::Complete),
+        rows.iter().all(|row| row.end == Outcome::Complete),
         "a stream was lost"
     );
 }

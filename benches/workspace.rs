@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use flashrig::task::{Fixture, FixtureCommit, FixtureFile, Source};
-use flashrig::workspace::Base;
+use flashrig_workspace::Base;
 
 const LIMIT_SMALL: Duration = Duration::from_millis(50);
 const LIMIT_LARGE: Duration = Duration::from_secs(2);

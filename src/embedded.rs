@@ -1,7 +1,7 @@
-//! What is built into the binary: tasks, fixtures and profiles, as they stand in the repository.
+//! What is built into the binary: tasks and fixtures, as they stand in the repository.
 //!
 //! A file or folder of the same name in the user's project wins; that rule is applied by the
-//! rooms that load things (`task`, `agent`, `server`), not here.
+//! rooms that load things (`task`), not here.
 
 use include_dir::{Dir, include_dir};
 
@@ -9,5 +9,3 @@ use include_dir::{Dir, include_dir};
 pub static TASKS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/tasks");
 /// `fixtures/`: one folder a fixture.
 pub static FIXTURES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/fixtures");
-/// `harness/`: agent and server profiles, and the pinned npm manifest of the agent CLIs.
-pub static HARNESS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/harness");

@@ -6,27 +6,10 @@
 
 pub mod agent;
 pub mod cli;
-pub mod clock;
-pub mod config;
-pub mod egress;
 pub mod embedded;
-pub mod gateway;
-pub mod judge;
-pub mod load;
-mod observe;
 pub mod plan;
 pub mod probe;
-pub mod process;
-pub mod records;
-pub mod report;
 pub mod run;
-pub mod server;
-pub mod sim;
-mod stamped;
-pub mod standing;
-pub mod stats;
 pub mod store;
 pub mod task;
-pub mod threads;
 pub mod verify;
-pub mod workspace;

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     if std::env::args_os()
         .nth(1)
-        .is_some_and(|word| word == flashrig::process::shim::SUBCOMMAND)
+        .is_some_and(|word| word == flashrig_process::shim::SUBCOMMAND)
     {
-        return flashrig::process::shim::main();
+        return flashrig_process::shim::main();
     }
     flashrig::cli::main()
 }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::{CommandLine, Found, Profile};
-use crate::egress::Pattern;
-use crate::records::{AgentId, ArmKind, CachePolicy, GateSpec, SessionSpec, Thresholds};
 use crate::task::Task;
+use flashrig_gateway::egress::Pattern;
+use flashrig_record::{AgentId, ArmKind, CachePolicy, GateSpec, SessionSpec, Thresholds};
 
 /// An agent that was found and identified.
 #[derive(Clone, Debug)]

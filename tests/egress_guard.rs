@@ -9,9 +9,9 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use flashrig::clock::Origin;
-use flashrig::egress::{AllowList, EgressGuard, GuardConfig, Pattern};
-use flashrig::records::{EgressFact, EgressOutcome};
+use flashrig_clock::Origin;
+use flashrig_gateway::egress::{AllowList, EgressGuard, GuardConfig, Pattern};
+use flashrig_record::{EgressFact, EgressOutcome};
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

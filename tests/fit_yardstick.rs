@@ -16,9 +16,9 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use flashrig::records::{Cell, CellVerdict, LoadRun, RequestLine, Role};
-use flashrig::sim::truth::Truth;
-use flashrig::sim::truth::read::{RequestTruth, TruthRead};
+use flashrig_record::{Cell, CellVerdict, LoadRun, RequestLine, Role};
+use flashrig_sim::truth::Truth;
+use flashrig_sim::truth::read::{RequestTruth, TruthRead};
 use tempfile::TempDir;
 
 #[path = "support/serving.rs"]

@@ -20,9 +20,9 @@ mod upstream;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use flashrig::gateway::Gate;
-use flashrig::records::{End, GateOrder, Role};
-use flashrig::standing::LogLine;
+use flashrig_gateway::Gate;
+use flashrig_gateway::standing::LogLine;
+use flashrig_record::{GateOrder, Outcome, Role};
 use standing_rig::*;
 use upstream::soon;
 
@@ -64,7 +64,7 @@ async fn with_tokens_a_client_is_named_by_its_own_and_nobody_else_comes_in() {
         assert_eq!(response.status, 401, "{path} {token:?}");
         let heard = rig.heard().await;
         assert_eq!(&*heard.client, "(unknown)");
-        assert_eq!(heard.attempt.end, End::RejectedByGateway);
+        assert_eq!(heard.attempt.end, Outcome::RejectedByGateway);
     }
     for path in [CHAT, "/client/bert/v1/chat/completions"] {
         let mut client = rig.post(path, Some("tb")).await;
@@ -125,7 +125,7 @@ async fn metrics_are_well_formed_and_hold_what_happened() {
     server.send_chunk(END).await;
     server.end_stream().await;
     client.chunks_until("[DONE]").await;
-    assert_eq!(rig.heard().await.attempt.end, End::Complete);
+    assert_eq!(rig.heard().await.attempt.end, Outcome::Complete);
 
     // Whatever a server calls it, the label is one of flashrig's own kinds.
     let mut refused = rig.post("/client/anna/v1/chat/completions", None).await;
@@ -251,7 +251,7 @@ async fn draining_takes_nothing_new_and_lets_a_stream_come_to_its_end() {
     server.end_stream().await;
     client.chunks_until("[DONE]").await;
     assert_eq!(client.chunk().await.unwrap(), b"");
-    assert_eq!(soon(draining).await.unwrap().attempt.end, End::Complete);
+    assert_eq!(soon(draining).await.unwrap().attempt.end, Outcome::Complete);
 }
 
 #[tokio::test]
@@ -262,7 +262,7 @@ async fn closing_cuts_off_what_is_left_and_says_so_in_its_row() {
     soon(rig.standing.close()).await;
     server.closed().await;
     let heard = soon(rig.heard.recv()).await.unwrap();
-    assert_eq!(heard.attempt.end, End::ClientAborted);
+    assert_eq!(heard.attempt.end, Outcome::ClientAborted);
     assert_eq!(
         heard.attempt.error.unwrap().kind.as_deref(),
         Some("session_closed")

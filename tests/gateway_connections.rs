@@ -18,7 +18,7 @@ mod upstream;
 
 use std::time::Duration;
 
-use flashrig::records::End;
+use flashrig_record::Outcome;
 use gateway_rig::*;
 use upstream::{Peer, soon};
 
@@ -49,7 +49,7 @@ async fn the_next_request_takes_the_connection_of_the_one_before() {
         }
     }
     let rows = rig.rows(3).await;
-    assert!(rows.iter().all(|row| row.end == End::Complete));
+    assert!(rows.iter().all(|row| row.end == Outcome::Complete));
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ mod upstream;
 
 use std::io::Write as _;
 
-use flashrig::records::{Attempt, End, RefusalKind};
+use flashrig_record::{Attempt, Outcome, RefusalKind};
 use gateway_rig::*;
 
 const ENCODINGS: [&str; 4] = ["gzip", "deflate", "br", "zstd"];
@@ -102,7 +102,7 @@ async fn a_compressed_stream_passes_unchanged_and_its_tokens_and_clocks_are_know
         assert_eq!((body, whole), (parts.concat(), true), "{encoding}");
         assert_eq!(
             (row.end, row.content_events),
-            (End::Complete, 2),
+            (Outcome::Complete, 2),
             "{encoding}"
         );
         assert_eq!((row.input_tokens, row.output_tokens), (Some(9), Some(3)));
@@ -134,7 +134,7 @@ async fn a_token_of_a_compressed_stream_is_known_when_it_comes_and_not_when_the_
         assert_eq!(client.chunk().await.unwrap(), b"");
         let row = rig.row().await;
         assert!(row.clocks.first_token_s.unwrap() <= told, "{encoding}");
-        assert_eq!(row.end, End::Complete);
+        assert_eq!(row.end, Outcome::Complete);
     }
 }
 
@@ -149,7 +149,7 @@ async fn compressed_plain_answers_and_error_bodies_are_read() {
         assert_eq!(body, parts.concat());
         assert_eq!(
             (row.end, row.input_tokens, row.output_tokens),
-            (End::Complete, Some(9), Some(2)),
+            (Outcome::Complete, Some(9), Some(2)),
             "{encoding}"
         );
         let parts = compressed(encoding, &[refusal]);
@@ -157,7 +157,7 @@ async fn compressed_plain_answers_and_error_bodies_are_read() {
         assert_eq!(body, parts.concat());
         assert_eq!(
             (row.end, row.refusal),
-            (End::Refused, Some(RefusalKind::ContextTooSmall))
+            (Outcome::Refused, Some(RefusalKind::ContextTooSmall))
         );
         assert_eq!(
             row.error.unwrap().message,
@@ -176,7 +176,7 @@ async fn an_encoding_that_is_not_known_passes_unread_and_says_so() {
     )
     .await;
     assert_eq!(body, b"\x1f\x9d");
-    assert_eq!((row.end, row.input_tokens), (End::Complete, None));
+    assert_eq!((row.end, row.input_tokens), (Outcome::Complete, None));
     assert_eq!(row.oddities, ["answer_encoding_unknown"]);
     let (_, _, row) = exchange("500 Oops", "text/html", "compress", &[b"\x1f".to_vec()]).await;
     assert!(row.error.unwrap().message.contains("compressed"));

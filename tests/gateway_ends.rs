@@ -17,8 +17,8 @@ mod upstream;
 
 use std::time::Duration;
 
-use flashrig::gateway::Limits;
-use flashrig::records::End;
+use flashrig_gateway::Limits;
+use flashrig_record::Outcome;
 use gateway_rig::*;
 
 #[tokio::test]
@@ -30,7 +30,7 @@ async fn a_stream_that_closes_in_good_order_but_without_end_mark_is_truncated() 
         (hi.into_bytes(), true),
         "what the server framed is passed on as framed"
     );
-    assert_eq!(row.end, End::Truncated);
+    assert_eq!(row.end, Outcome::Truncated);
 }
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn an_abnormal_close_is_passed_on_as_abnormal() {
         (200, hi.into_bytes(), false)
     );
     let row = rig.row().await;
-    assert_eq!((row.end, row.status), (End::Truncated, Some(200)));
+    assert_eq!((row.end, row.status), (Outcome::Truncated, Some(200)));
     assert!(row.error.is_some());
 }
 
@@ -68,14 +68,14 @@ async fn a_body_shorter_than_announced_is_passed_on_as_abnormal() {
         (response.body.as_slice(), response.whole),
         (&b"{\"cho"[..], false)
     );
-    assert_eq!(rig.row().await.end, End::Truncated);
+    assert_eq!(rig.row().await.end, Outcome::Truncated);
 }
 
 #[tokio::test]
 async fn a_stream_framed_by_its_close_alone_is_whole_only_with_its_end_mark() {
     for (stream, end) in [
-        (STOP, End::Complete),
-        ("data: {\"choices\":[]}\n\n", End::Truncated),
+        (STOP, Outcome::Complete),
+        ("data: {\"choices\":[]}\n\n", Outcome::Truncated),
     ] {
         let rig = Rig::new().await;
         let mut client = rig.post(CHAT, CHAT_BODY).await;
@@ -87,7 +87,7 @@ async fn a_stream_framed_by_its_close_alone_is_whole_only_with_its_end_mark() {
         drop(server);
         let response = client.response().await;
         assert_eq!(response.body, stream.as_bytes());
-        assert_eq!(response.whole, end == End::Complete);
+        assert_eq!(response.whole, end == Outcome::Complete);
         assert_eq!(rig.row().await.end, end);
     }
 }
@@ -99,7 +99,7 @@ async fn an_error_event_after_a_200_is_an_error_in_the_stream() {
     let (_, whole, row) = stream(MESSAGES, MESSAGES_BODY, &[&event("error", overloaded)]).await;
     assert!(whole);
     let error = row.error.unwrap();
-    assert_eq!((row.end, row.status), (End::ErrorInStream, Some(200)));
+    assert_eq!((row.end, row.status), (Outcome::ErrorInStream, Some(200)));
     assert_eq!(
         (error.kind.as_deref(), error.message.as_str()),
         (Some("overloaded_error"), "Overloaded")
@@ -110,7 +110,7 @@ async fn an_error_event_after_a_200_is_an_error_in_the_stream() {
         chat_stream(&[&delta(r#"{"content":"hi"}"#), fault, "data: [DONE]\n\n"]).await;
     assert_eq!(
         (row.end, row.error.unwrap().message.as_str()),
-        (End::ErrorInStream, "decode failed")
+        (Outcome::ErrorInStream, "decode failed")
     );
 }
 
@@ -132,7 +132,7 @@ async fn silence_beyond_the_time_limit_is_a_stall_passed_on_as_abnormal() {
     assert!(!client.response().await.whole);
     server.closed().await;
     let row = rig.row().await;
-    assert_eq!((row.end, row.status), (End::Stalled, Some(200)));
+    assert_eq!((row.end, row.status), (Outcome::Stalled, Some(200)));
     assert_eq!(row.error.unwrap().kind.as_deref(), Some("time_limit"));
     assert!(row.clocks.end_s.0 - row.clocks.last_token_s.unwrap().0 >= 0.15);
 }
@@ -166,14 +166,14 @@ async fn the_same_body_again_after_a_200_that_lacks_a_field_is_a_retry_and_the_f
 #[tokio::test]
 async fn a_stream_that_began_ends_in_one_of_five_states_and_only_one_of_them_is_complete() {
     for end in [
-        End::Complete,
-        End::Truncated,
-        End::Stalled,
-        End::ErrorInStream,
-        End::ClientAborted,
+        Outcome::Complete,
+        Outcome::Truncated,
+        Outcome::Stalled,
+        Outcome::ErrorInStream,
+        Outcome::ClientAborted,
     ] {
         // No other end comes from a timer.
-        let limit = (end == End::Stalled).then(|| Duration::from_millis(150));
+        let limit = (end == Outcome::Stalled).then(|| Duration::from_millis(150));
         let limits = Limits {
             time_limit: limit,
             ..Limits::default()
@@ -191,29 +191,29 @@ async fn a_stream_that_began_ends_in_one_of_five_states_and_only_one_of_them_is_
         client.chunks_until("hi").await;
         // Whether the client's stream ends in good order.
         let whole = match end {
-            End::Complete => {
+            Outcome::Complete => {
                 server.send_chunk(STOP).await;
                 server.end_stream().await;
                 client.body(&head).await.1
             }
-            End::ErrorInStream => {
+            Outcome::ErrorInStream => {
                 let fault = "data: {\"error\":{\"message\":\"decode failed\"}}\n\n";
                 server.send_chunk(fault).await;
                 server.end_stream().await;
                 client.body(&head).await.1
             }
-            End::Truncated => {
+            Outcome::Truncated => {
                 drop(server);
                 client.body(&head).await.1
             }
-            End::Stalled => client.body(&head).await.1,
+            Outcome::Stalled => client.body(&head).await.1,
             _ => {
                 drop(client);
                 server.closed().await;
                 false
             }
         };
-        let in_order = matches!(end, End::Complete | End::ErrorInStream);
+        let in_order = matches!(end, Outcome::Complete | Outcome::ErrorInStream);
         assert_eq!(whole, in_order, "{end:?}");
         let row = rig.row().await;
         assert_eq!((row.end, row.status), (end, Some(200)));

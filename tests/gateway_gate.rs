@@ -18,8 +18,8 @@ mod upstream;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use flashrig::gateway::{Gate, GatewayEvent, Limits};
-use flashrig::records::{End, GateFact, GateOrder, Role};
+use flashrig_gateway::{Gate, GatewayEvent, Limits};
+use flashrig_record::{GateFact, GateOrder, Outcome, Role};
 use gateway_rig::*;
 use upstream::{Peer, soon};
 
@@ -143,7 +143,7 @@ async fn a_client_that_leaves_the_line_is_passed_over_and_its_row_says_that_it_s
     assert!(running.response().await.whole);
     until(&gate, (0, 0)).await;
     let row = other.row().await;
-    assert_eq!((row.end, row.status), (End::ClientAborted, None));
+    assert_eq!((row.end, row.status), (Outcome::ClientAborted, None));
     assert_eq!((row.clocks.permit_s, row.clocks.sent_s), (None, None));
     assert!(row.gate.is_some());
 }
@@ -161,7 +161,7 @@ async fn a_client_that_leaves_the_server_lets_the_next_one_in() {
     let (server, _) = one.server.request().await;
     answer(server).await;
     assert!(next.response().await.whole);
-    assert_eq!(one.row().await.end, End::ClientAborted);
+    assert_eq!(one.row().await.end, Outcome::ClientAborted);
 }
 
 #[tokio::test]
@@ -251,7 +251,10 @@ async fn a_prompt_above_the_limit_is_refused_in_the_clients_own_dialect() {
             "{message}"
         );
         let row = rig.row().await;
-        assert_eq!((row.end, row.status), (End::RejectedByGateway, Some(400)));
+        assert_eq!(
+            (row.end, row.status),
+            (Outcome::RejectedByGateway, Some(400))
+        );
         assert!(row.is_long_prompt());
         assert_eq!(row.error.unwrap().message, message);
         assert_eq!(row.clocks.sent_s, None);
@@ -279,7 +282,7 @@ async fn the_length_of_a_prompt_is_taken_from_what_the_session_has_shown() {
     let said = String::from_utf8(response.body).unwrap();
     assert!(said.contains("prompt is too long: 1000 tokens"), "{said}");
     let rows = rig.rows(2).await;
-    assert_eq!(rows[0].end, End::Complete);
+    assert_eq!(rows[0].end, Outcome::Complete);
     assert!(rows[1].is_long_prompt());
 }
 

@@ -18,8 +18,8 @@ mod upstream;
 
 use std::time::Duration;
 
-use flashrig::gateway::Limits;
-use flashrig::records::{Attempt, End};
+use flashrig_gateway::Limits;
+use flashrig_record::{Attempt, Outcome};
 use gateway_rig::*;
 
 async fn with_head_time(millis: u64) -> Rig {
@@ -50,7 +50,7 @@ async fn a_head_that_does_not_come_to_its_end_is_a_408_and_a_row() {
     let row = rig.row().await;
     assert_eq!(
         (row.end, row.status, row.error.unwrap().kind.as_deref()),
-        (End::RejectedByGateway, Some(408), Some("slow_head"))
+        (Outcome::RejectedByGateway, Some(408), Some("slow_head"))
     );
 }
 
@@ -93,7 +93,7 @@ async fn a_connection_that_rests_has_no_slow_head() {
     used.send("POST / HT").await;
     assert_eq!(used.response().await.status, 408);
     let rows = rig.rows(4).await;
-    assert!(rows[..3].iter().all(|row| row.end == End::Complete));
+    assert!(rows[..3].iter().all(|row| row.end == Outcome::Complete));
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn whatever_is_no_request_gets_the_status_that_its_row_has() {
     assert_eq!(stored, told);
     assert!(
         rows.iter()
-            .all(|row| row.end == End::RejectedByGateway && row.error.is_some())
+            .all(|row| row.end == Outcome::RejectedByGateway && row.error.is_some())
     );
 }
 
@@ -171,7 +171,7 @@ async fn a_body_of_64_mebibytes_passes_and_one_byte_more_is_a_413() {
     );
     assert_eq!(
         (rows[0].end, rows[1].end),
-        (End::Refused, End::RejectedByGateway)
+        (Outcome::Refused, Outcome::RejectedByGateway)
     );
 }
 
@@ -213,7 +213,7 @@ async fn rubbish_in_place_of_a_response_head_is_a_502_and_a_row() {
         assert!(body.starts_with(b"{\"error\""), "{start:?}");
         assert_eq!(
             (row.end, row.status),
-            (End::UpstreamError, Some(502)),
+            (Outcome::UpstreamError, Some(502)),
             "{start:?}"
         );
         assert!(row.error.is_some());
@@ -238,7 +238,7 @@ async fn rubbish_within_a_stream_breaks_it_off_for_the_client_as_the_server_did(
         assert!(body.starts_with(hi.as_bytes()), "{rubbish:?}");
         assert_eq!(
             (row.end, row.content_events),
-            (End::Truncated, 1),
+            (Outcome::Truncated, 1),
             "{rubbish:?}"
         );
     }
@@ -264,7 +264,7 @@ async fn frames_that_are_no_json_or_no_utf8_pass_and_are_flagged() {
     let response = client.response().await;
     assert_eq!((response.body, response.whole), (frames.concat(), true));
     let row = rig.row().await;
-    assert_eq!(row.end, End::Complete);
+    assert_eq!(row.end, Outcome::Complete);
     assert_eq!(row.missing_fields, ["(a frame is not JSON)", "choices"]);
 }
 
@@ -318,6 +318,6 @@ async fn a_client_that_gives_up_and_asks_again_takes_its_first_request_along() {
     let _second = rig.post(CHAT, CHAT_BODY).await;
     let (_server, _) = rig.server.request().await;
     let rows = rig.session.close().await;
-    assert_eq!(rows[0].end, End::ClientAborted);
+    assert_eq!(rows[0].end, Outcome::ClientAborted);
     assert_eq!((rows[1].repeats, rows[1].repeats_open), (Some(1), false));
 }

@@ -15,8 +15,8 @@ mod gateway_rig;
 #[path = "support/upstream.rs"]
 mod upstream;
 
-use flashrig::gateway::Limits;
-use flashrig::records::End;
+use flashrig_gateway::Limits;
+use flashrig_record::Outcome;
 use gateway_rig::*;
 use upstream::Peer;
 
@@ -56,7 +56,7 @@ async fn a_wrong_token_is_refused_in_the_clients_dialect_and_has_a_row() {
     let rows = rig.rows(3).await;
     assert!(
         rows.iter()
-            .all(|row| (row.end, row.status) == (End::RejectedByGateway, Some(401)))
+            .all(|row| (row.end, row.status) == (Outcome::RejectedByGateway, Some(401)))
     );
     assert!(
         rows[2]
@@ -84,7 +84,7 @@ async fn a_head_probe_without_credentials_reaches_the_server_without_its_key() {
         .send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
         .await;
     assert!(client.head().await.unwrap().starts_with("HTTP/1.1 200"));
-    assert_eq!(rig.row().await.end, End::Complete);
+    assert_eq!(rig.row().await.end, Outcome::Complete);
 }
 
 #[tokio::test]
@@ -148,7 +148,7 @@ async fn a_body_above_the_limit_is_a_413_in_the_clients_dialect_and_a_row() {
     let row = rig.row().await;
     assert_eq!(
         (row.end, row.status, row.request_bytes),
-        (End::RejectedByGateway, Some(413), 1500)
+        (Outcome::RejectedByGateway, Some(413), 1500)
     );
     assert_eq!(row.body_hash, None);
 }
@@ -186,7 +186,7 @@ async fn what_is_not_http_gets_a_clear_status_and_a_row() {
     let rows = rig.rows(3).await;
     assert!(
         rows.iter()
-            .all(|row| row.end == End::RejectedByGateway && row.error.is_some())
+            .all(|row| row.end == Outcome::RejectedByGateway && row.error.is_some())
     );
     assert_eq!(
         rows.iter()
@@ -255,7 +255,7 @@ async fn a_malformed_chunk_is_rejected_and_a_body_cut_short_is_the_clients_leavi
     let rows = rig.rows(2).await;
     assert_eq!(
         (rows[0].end, rows[1].end),
-        (End::RejectedByGateway, End::ClientAborted)
+        (Outcome::RejectedByGateway, Outcome::ClientAborted)
     );
     assert_eq!(
         (rows[1].request_bytes, rows[1].clocks.body_s, rows[1].status),
@@ -271,5 +271,5 @@ async fn a_proxy_request_is_told_that_this_is_none() {
         .send("CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n")
         .await;
     assert_eq!(client.response().await.status, 405);
-    assert_eq!(rig.row().await.end, End::RejectedByGateway);
+    assert_eq!(rig.row().await.end, Outcome::RejectedByGateway);
 }

@@ -18,7 +18,7 @@ mod upstream;
 
 use std::io::Write as _;
 
-use flashrig::records::End;
+use flashrig_record::Outcome;
 use gateway_rig::*;
 
 static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
@@ -61,7 +61,7 @@ async fn a_stream_of_64_mebibytes_without_a_newline_takes_bounded_memory() {
         assert!(grown < 40 * 1024 * 1024, "{grown} bytes more");
     }
     let row = rig.row().await;
-    assert_eq!(row.end, End::Truncated, "its end mark never came");
+    assert_eq!(row.end, Outcome::Truncated, "its end mark never came");
 }
 
 #[tokio::test]
@@ -92,5 +92,5 @@ async fn a_decompression_bomb_passes_whole_and_takes_bounded_memory() {
     }
     let row = rig.row().await;
     assert_eq!(row.oddities, ["answer_too_large_decoded"]);
-    assert_eq!(row.end, End::Complete);
+    assert_eq!(row.end, Outcome::Complete);
 }

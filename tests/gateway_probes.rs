@@ -15,7 +15,7 @@ mod gateway_rig;
 #[path = "support/upstream.rs"]
 mod upstream;
 
-use flashrig::records::{End, OwnAnswer, RefusalKind, Role};
+use flashrig_record::{Outcome, OwnAnswer, RefusalKind, Role};
 use gateway_rig::*;
 use upstream::RawResponse;
 
@@ -93,7 +93,7 @@ async fn greetings_models_and_counts_are_answered_and_nothing_of_them_reaches_th
     for row in &rows {
         assert_eq!(
             (row.role, row.end, row.status),
-            (Role::Probe, End::Complete, Some(200))
+            (Role::Probe, Outcome::Complete, Some(200))
         );
         assert!(row.clocks.connected_s.is_none() && row.clocks.sent_s.is_none());
     }
@@ -131,7 +131,7 @@ async fn a_model_that_is_not_served_is_a_404_that_clients_of_both_dialects_can_r
     let row = rig.row().await;
     assert_eq!(
         (row.end, row.refusal),
-        (End::Refused, Some(RefusalKind::UnknownModel))
+        (Outcome::Refused, Some(RefusalKind::UnknownModel))
     );
     assert_eq!(row.answered_by_gateway, Some(OwnAnswer::Models));
 }
@@ -190,6 +190,6 @@ async fn who_has_no_token_gets_no_answer_but_to_head() {
     let row = rig.row().await;
     assert_eq!(
         (row.end, row.answered_by_gateway),
-        (End::RejectedByGateway, None)
+        (Outcome::RejectedByGateway, None)
     );
 }

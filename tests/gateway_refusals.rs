@@ -16,7 +16,7 @@ mod gateway_rig;
 #[path = "support/upstream.rs"]
 mod upstream;
 
-use flashrig::records::{Attempt, Dialect, End, Role};
+use flashrig_record::{Attempt, Dialect, Outcome, Role};
 use gateway_rig::*;
 use upstream::RawResponse;
 
@@ -38,7 +38,7 @@ async fn a_refused_request_shape_keeps_the_servers_words_and_names_the_field() {
         (response.status, response.body.as_slice()),
         (400, words.as_bytes())
     );
-    assert_eq!((row.end, row.status), (End::Refused, Some(400)));
+    assert_eq!((row.end, row.status), (Outcome::Refused, Some(400)));
     let error = row.error.unwrap();
     assert_eq!(error.kind.as_deref(), Some("invalid_request_error"));
     assert_eq!(
@@ -94,8 +94,9 @@ async fn a_probes_404_passes_through_and_is_a_probes() {
     }
     let rows = rig.rows(4).await;
     assert!(
-        rows.iter()
-            .all(|row| (row.role, row.end, row.status) == (Role::Probe, End::Refused, Some(404)))
+        rows.iter().all(
+            |row| (row.role, row.end, row.status) == (Role::Probe, Outcome::Refused, Some(404))
+        )
     );
     let dialects: Vec<Dialect> = rows.iter().map(|row| row.dialect).collect();
     assert_eq!(
@@ -121,19 +122,19 @@ async fn token_counting_is_a_probe_even_with_tools() {
     .await;
     assert_eq!(
         (row.dialect, row.role, row.end),
-        (Dialect::AnthropicCountTokens, Role::Probe, End::Refused)
+        (Dialect::AnthropicCountTokens, Role::Probe, Outcome::Refused)
     );
 }
 
 #[tokio::test]
 async fn overload_is_told_apart_from_refusal_and_from_failure() {
     for (status, code, end) in [
-        ("429 Too Many Requests", 429, End::Overloaded),
-        ("503 Service Unavailable", 503, End::Overloaded),
-        ("529 Overloaded", 529, End::Overloaded),
-        ("500 Internal Server Error", 500, End::UpstreamError),
-        ("502 Bad Gateway", 502, End::UpstreamError),
-        ("422 Unprocessable Entity", 422, End::Refused),
+        ("429 Too Many Requests", 429, Outcome::Overloaded),
+        ("503 Service Unavailable", 503, Outcome::Overloaded),
+        ("529 Overloaded", 529, Outcome::Overloaded),
+        ("500 Internal Server Error", 500, Outcome::UpstreamError),
+        ("502 Bad Gateway", 502, Outcome::UpstreamError),
+        ("422 Unprocessable Entity", 422, Outcome::Refused),
     ] {
         let words = r#"{"type":"error","error":{"type":"some_error","message":"words"}}"#;
         let (response, row) = answered(MESSAGES, MESSAGES_BODY, status, words).await;
@@ -162,7 +163,10 @@ async fn a_second_request_refused_at_once_with_529_is_counted_beside_the_first()
     serving.answer("200 OK", "{}").await;
     assert_eq!(first.response().await.status, 200);
     let rows = rig.rows(2).await;
-    assert_eq!((rows[0].end, rows[1].end), (End::Complete, End::Overloaded));
+    assert_eq!(
+        (rows[0].end, rows[1].end),
+        (Outcome::Complete, Outcome::Overloaded)
+    );
     assert_eq!(
         (rows[0].repeats, rows[1].repeats),
         (None, Some(1)),
@@ -203,7 +207,7 @@ async fn an_unreachable_server_is_a_502_in_the_clients_dialect_and_a_row() {
     let row = rig.row().await;
     assert_eq!(
         (row.end, row.status, row.clocks.connected_s),
-        (End::Unreachable, Some(502), None)
+        (Outcome::Unreachable, Some(502), None)
     );
     assert_eq!(
         row.error.unwrap().kind.as_deref(),
@@ -230,7 +234,7 @@ async fn a_server_that_closes_or_talks_rubbish_before_its_head_is_a_502_and_is_n
         let rows = rig.session.close().await;
         assert_eq!(
             (rows[0].end, rows[0].status),
-            (End::UpstreamError, Some(502))
+            (Outcome::UpstreamError, Some(502))
         );
     }
 }

@@ -17,7 +17,7 @@ mod standing_rig;
 #[path = "support/upstream.rs"]
 mod upstream;
 
-use flashrig::records::End;
+use flashrig_record::Outcome;
 use standing_rig::*;
 use upstream::RawResponse;
 
@@ -58,7 +58,10 @@ async fn what_a_web_page_sends_is_a_403_in_the_clients_dialect_and_a_row_and_nev
         let heard = rig.heard().await;
         assert_eq!(&*heard.client, "(unknown)");
         let row = &heard.attempt;
-        assert_eq!((row.end, row.status), (End::RejectedByGateway, Some(403)));
+        assert_eq!(
+            (row.end, row.status),
+            (Outcome::RejectedByGateway, Some(403))
+        );
         assert_eq!(row.path, "/v1/messages");
         let kind = row.error.as_ref().unwrap().kind.as_deref();
         assert_eq!(kind, Some("web_page_or_other_host"));

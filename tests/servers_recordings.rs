@@ -7,8 +7,8 @@
 use std::fs;
 use std::path::Path;
 
-use flashrig::records::Metric;
-use flashrig::server::{Interface, Library, LogEvent, events};
+use flashrig_record::Metric;
+use flashrig_server::{Interface, Library, LogEvent, events};
 
 fn recording(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/real");

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use flashrig::records::Metric;
-use flashrig::server::{Interface, Library, LogEvent, events};
+use flashrig_record::Metric;
+use flashrig_server::{Interface, Library, LogEvent, events};
 
 fn sample(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/servers");

@@ -18,7 +18,7 @@ mod serving;
 use std::fs;
 use std::process::Command;
 
-use flashrig::sim::truth::read::TruthRead;
+use flashrig_sim::truth::read::TruthRead;
 use http::fetch;
 use serving::Serving;
 

@@ -7,9 +7,9 @@ mod sim_support;
 use std::collections::HashMap;
 use std::path::Path;
 
-use flashrig::clock::Stamp;
-use flashrig::sim::truth::{Truth, TruthEnd};
-use flashrig::sim::{Faults, Sim, SimConfig, StreamFault, StreamFaultKind};
+use flashrig_clock::Stamp;
+use flashrig_sim::truth::{Truth, TruthEnd};
+use flashrig_sim::{Faults, Sim, SimConfig, StreamFault, StreamFaultKind};
 use http_body_util::BodyExt;
 use hyper::Method;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn logged(folder: &Path, speed: f64, max_concurrent: u32) -> SimConfig {
     let mut config = config(vec![talker("talk", 60)]);
     let mut table = built_in_table();
     table.max_concurrent = max_concurrent;
-    config.profile = flashrig::sim::SimProfile::new("test", MODEL, 131_072, &table).unwrap();
+    config.profile = flashrig_sim::SimProfile::new("test", MODEL, 131_072, &table).unwrap();
     config.speed = speed;
     config.log = Some(folder.join("sim.jsonl"));
     config
@@ -340,7 +340,7 @@ async fn the_same_requests_are_timed_the_same_whatever_the_noise() {
         let mut config = logged(folder.path(), 500.0, 1);
         let mut table = built_in_table();
         table.noise = 0.2;
-        config.profile = flashrig::sim::SimProfile::new("noisy", MODEL, 131_072, &table).unwrap();
+        config.profile = flashrig_sim::SimProfile::new("noisy", MODEL, 131_072, &table).unwrap();
         config.seed = seed;
         let log = config.log.clone().unwrap();
         let sim = Sim::start(config).unwrap();

@@ -3,8 +3,8 @@
 
 mod sim_support;
 
-use flashrig::sim::truth::TruthEnd;
-use flashrig::sim::truth::read::TruthRead;
+use flashrig_sim::truth::TruthEnd;
+use flashrig_sim::truth::read::TruthRead;
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 use sim_support::profiles::*;

@@ -4,8 +4,8 @@
 
 mod sim_support;
 
-use flashrig::sim::Script;
 use flashrig::task::Step;
+use flashrig_sim::Script;
 use serde_json::json;
 use sim_support::agent::{Agent, Make};
 use sim_support::*;

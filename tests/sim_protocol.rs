@@ -8,7 +8,7 @@ use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 use sim_support::*;
 
-fn runner() -> flashrig::sim::Script {
+fn runner() -> flashrig_sim::Script {
     let run = Step::Run {
         say: Some("I look at the files first.".into()),
         command: "ls -la".into(),

@@ -3,7 +3,7 @@
 
 mod sim_support;
 
-use flashrig::sim::{Faults, Sim, SimError, SimProfile, StreamFault, StreamFaultKind};
+use flashrig_sim::{Faults, Sim, SimError, SimProfile, StreamFault, StreamFaultKind};
 use http_body_util::BodyExt;
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};

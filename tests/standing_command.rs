@@ -24,7 +24,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 
-use flashrig::standing::LogLine;
+use flashrig_gateway::standing::LogLine;
 use http::fetch;
 use machine::wait_until;
 use prometheus::Metrics;

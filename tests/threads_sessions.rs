@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use flashrig::clock::Seconds;
-use flashrig::records::{Attempt, Clocks, Dialect, End, PrefixSummary, Role};
-use flashrig::threads::{Pieces, Prompt, explain};
+use flashrig_clock::Seconds;
+use flashrig_record::threads::{Pieces, Prompt, explain};
+use flashrig_record::{Attempt, Clocks, Dialect, Outcome, PrefixSummary, Role};
 use serde_json::{Value, json};
 
 /// A session's requests: in order of arrival, each with its body.
@@ -48,7 +48,7 @@ impl Traffic {
             path: "/v1/messages".into(),
             stream: true,
             status: Some(200),
-            end: End::Complete,
+            end: Outcome::Complete,
             request_bytes: text.len() as u64,
             response_bytes: 100,
             input_tokens: Some(text.len() as u64 / 4),

@@ -6,7 +6,7 @@ use std::fs;
 
 use flashrig::task::{Before, Cheat, DiffLimit, Task};
 use flashrig::verify::{Proof, ProofCase, ProofOutcome, prove};
-use flashrig::workspace::Base;
+use flashrig_workspace::Base;
 use tempfile::TempDir;
 
 mod verify_support;

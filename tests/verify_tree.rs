@@ -7,10 +7,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use flashrig::records::CheckOutcome;
 use flashrig::task::{Before, DiffLimit, HiddenFile, Task};
 use flashrig::verify::{Verification, verify};
-use flashrig::workspace::Base;
+use flashrig_record::CheckOutcome;
+use flashrig_workspace::Base;
 use tempfile::TempDir;
 
 mod verify_support;

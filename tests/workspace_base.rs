@@ -6,9 +6,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use flashrig::records::CopyMethod;
 use flashrig::task::Source;
-use flashrig::workspace::{Base, BaseError};
+use flashrig_record::CopyMethod;
+use flashrig_workspace::{Base, BaseError};
 use tempfile::TempDir;
 
 mod workspace_support;

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use flashrig::task::Source;
-use flashrig::workspace::Fingerprint;
+use flashrig_workspace::Fingerprint;
 use tempfile::TempDir;
 
 mod workspace_support;

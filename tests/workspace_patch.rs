@@ -6,8 +6,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
-use flashrig::records::{ChangeKind, SkipReason};
-use flashrig::workspace::{LARGEST_FILE_BYTES, Patch};
+use flashrig_record::{ChangeKind, SkipReason};
+use flashrig_workspace::{LARGEST_FILE_BYTES, Patch};
 
 #[expect(dead_code, reason = "other test files use the rest")]
 mod workspace_support;

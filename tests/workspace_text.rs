@@ -5,8 +5,8 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use flashrig::records::{ChangeKind, ChangedFile};
-use flashrig::workspace::Patch;
+use flashrig_record::{ChangeKind, ChangedFile};
+use flashrig_workspace::Patch;
 
 #[expect(dead_code, reason = "other test files use the rest")]
 mod workspace_support;

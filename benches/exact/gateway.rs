@@ -3,8 +3,9 @@
 
 use std::io::{Read, Write};
 
-use flashrig::clock::Origin;
-use flashrig::gateway::{EventLoop, KeyStyle, Limits, ListenConfig, Secret, Session, Upstream};
+use flashrig_clock::Origin;
+use flashrig_gateway::{EventLoop, Limits, ListenConfig, Session};
+use flashrig_http::{KeyStyle, Secret, Upstream};
 
 use super::client::TOKEN;
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use flashrig::records::{Attempt, End};
+use flashrig_record::{Attempt, Outcome};
 
 use super::client::{Load, Seen};
 use super::figures::{Values, us, verdict};
@@ -184,7 +184,7 @@ fn truth(rows: &[Attempt], origin: u64, through: &[(usize, Vec<Seen>)], machine:
         let candidates = by_name.get(seen.name.as_str()).into_iter().flatten();
         let asked = us(seen.asked, origin);
         let row = candidates
-            .filter(|row| row.end == End::Complete)
+            .filter(|row| row.end == Outcome::Complete)
             .min_by(|a, b| {
                 let distance = |row: &Attempt| (row.clocks.head_s.0 * 1e6 - asked).abs();
                 distance(a).total_cmp(&distance(b))

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use flashrig::clock::Stamp;
+use flashrig_clock::Stamp;
 
 /// From a request's end to its first event.
 const THINK: Duration = Duration::from_millis(5);

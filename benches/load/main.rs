@@ -20,13 +20,13 @@ mod server;
 use std::time::Duration;
 
 use figures::{Values, print_load, print_machine, verdict};
-use flashrig::clock::{Origin, Stamp};
-use flashrig::gateway::{KeyStyle, Upstream};
-use flashrig::load::{
+use flashrig_clock::{Origin, Stamp};
+use flashrig_http::{KeyStyle, Upstream};
+use flashrig_load::{
     Aim, Client, LoadDialect, LoadLimits, Meter, Prepared, SessionAttempt, SessionPlan, calibrate,
     salt,
 };
-use flashrig::records::{ClientHonesty, End};
+use flashrig_record::{ClientHonesty, Outcome};
 use server::Server;
 
 /// Tokens a second of each stream.
@@ -146,13 +146,13 @@ impl Shown {
         let lost = self
             .rows
             .iter()
-            .filter(|row| row.attempt.end != End::Complete)
+            .filter(|row| row.attempt.end != Outcome::Complete)
             .count();
         let (tokens, gaps) = self.received();
         let seconds = self.window.1 - self.window.0;
         let cpu = self.honesty.cpu_s.map_or(f64::NAN, |s| s.0);
         let lag = self.honesty.lag_ms;
-        let lag = |of: fn(flashrig::records::RigLag) -> f64| lag.map_or(f64::NAN, of);
+        let lag = |of: fn(flashrig_record::RigLag) -> f64| lag.map_or(f64::NAN, of);
         let most = self.honesty.max_in_flight.unwrap_or(0);
         let server = Values::new(self.server_running.clone());
         let all = verdict(streams as f64, f64::from(self.fewest));

@@ -3,9 +3,9 @@
 use std::fs;
 use std::time::Instant;
 
-use flashrig::records::CopyMethod;
 use flashrig::task::Source;
-use flashrig::workspace::Base;
+use flashrig_record::CopyMethod;
+use flashrig_workspace::Base;
 
 use super::history::history;
 use super::table::Row;

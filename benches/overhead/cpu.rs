@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use flashrig::records::Run;
+use flashrig_record::Run;
 
 use super::FLASHRIG;
 use super::pair::{Told, run_folder};
@@ -132,7 +132,7 @@ mod helpers {
 
     impl Helpers {
         pub fn look(&mut self) {
-            let mine = format!("{FLASHRIG}\0{}\0", flashrig::process::shim::SUBCOMMAND);
+            let mine = format!("{FLASHRIG}\0{}\0", flashrig_process::shim::SUBCOMMAND);
             for entry in fs::read_dir("/proc").unwrap().flatten() {
                 let pid = entry.file_name().to_str().and_then(|n| n.parse().ok());
                 let Some(pid) = pid else { continue };

@@ -10,9 +10,10 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flashrig::clock::Origin;
-use flashrig::gateway::{EventLoop, KeyStyle, Limits, ListenConfig, Secret, Session, Upstream};
-use flashrig::records::End;
+use flashrig_clock::Origin;
+use flashrig_gateway::{EventLoop, Limits, ListenConfig, Session};
+use flashrig_http::{KeyStyle, Secret, Upstream};
+use flashrig_record::Outcome;
 
 use super::table::{Row, Unit, quantile};
 
@@ -59,7 +60,7 @@ pub fn measure() -> Vec<Row> {
     }
     let attempts = runtime.block_on(session.close());
     assert!(
-        attempts.iter().all(|a| a.end == End::Complete),
+        attempts.iter().all(|a| a.end == Outcome::Complete),
         "a stream was lost"
     );
     rows

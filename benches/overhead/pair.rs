@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use flashrig::records::{ArmKind, Event, Session, What};
+use flashrig_record::{ArmKind, Event, Session, What};
 
 use super::FLASHRIG;
 use super::project::{Project, TASKS};

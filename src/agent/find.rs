@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 
 use super::launch::{CommandLine, HOME_FOLDERS, base_environment};
 use super::profile::Profile;
-use crate::embedded;
-use crate::process::{find_program, probe_version};
+use flashrig_harness::HARNESS;
+use flashrig_process::{find_program, probe_version};
 
 /// A first start in a fresh home takes some agents ten seconds and more.
 const VERSION_LIMIT: Duration = Duration::from_secs(60);
@@ -150,7 +150,7 @@ pub fn cached_root(npm: &str, cache: &Path) -> Option<PathBuf> {
 
 /// The pinned manifest, by its folder below `harness/npm/`.
 pub fn manifest(npm: &str) -> Option<&'static str> {
-    embedded::HARNESS
+    HARNESS
         .get_file(format!("npm/{npm}/package.json"))?
         .contents_utf8()
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::find::{Found, Places, cached_root, manifest};
 use super::profile::Profile;
-use crate::process::{CommandExit, Sandbox, Spec, run_command};
+use flashrig_process::{CommandExit, Sandbox, Spec, run_command};
 
 /// 400 MB over a slow line.
 const LIMIT: Duration = Duration::from_secs(30 * 60);

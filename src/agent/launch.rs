@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::Profile;
-use crate::egress::{LOOPBACK_NAMES, proxy_environment};
+use flashrig_gateway::egress::{LOOPBACK_NAMES, proxy_environment};
 
 /// Placeholders that a profile may use.
 const PLACEHOLDERS: [&str; 10] = [

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::Profile;
 use super::raw::RawProfile;
-use crate::config::{self, ProfileError, Profiles};
+use flashrig_config::{ProfileError, Profiles};
+use flashrig_harness::HARNESS;
 
 /// All agent profiles.
 #[derive(Clone, Debug)]
@@ -13,7 +14,7 @@ pub struct Library(Profiles);
 impl Library {
     /// Profiles of the project in `project`, and the built-in ones.
     pub fn new(project: Option<&Path>) -> Self {
-        Self(Profiles::new("agent", "agents", project))
+        Self(Profiles::new("agent", "agents", project, &HARNESS))
     }
 
     /// The names, sorted.
@@ -27,7 +28,7 @@ impl Library {
     /// An unknown name, or an invalid file with its place.
     pub fn load(&self, name: &str) -> Result<Profile, ProfileError> {
         let (file, text) = self.0.text(name)?;
-        let raw: RawProfile = config::read_toml(&file, &text)?;
+        let raw: RawProfile = flashrig_config::read_toml(&file, &text)?;
         Ok(Profile::from_raw(name, &file, raw)?)
     }
 }
@@ -35,7 +36,7 @@ impl Library {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::embedded;
+    use flashrig_harness::HARNESS;
 
     #[test]
     fn every_built_in_profile_is_valid() {
@@ -76,14 +77,9 @@ mod tests {
 
     #[test]
     fn a_project_profile_wins_and_an_unknown_placeholder_names_its_field() {
-        let text = std::str::from_utf8(
-            embedded::HARNESS
-                .get_file("agents/command.toml")
-                .unwrap()
-                .contents(),
-        )
-        .unwrap()
-        .replace("args = []", "args = [\"{promt}\"]");
+        let text = std::str::from_utf8(HARNESS.get_file("agents/command.toml").unwrap().contents())
+            .unwrap()
+            .replace("args = []", "args = [\"{promt}\"]");
         let (_dir, library) = project_with(&text);
         let error = library.load("mine").unwrap_err().to_string();
         assert!(

@@ -10,11 +10,11 @@ mod profile;
 pub mod raw;
 mod transcript;
 
-pub use crate::config::cache_folder;
 pub use find::{FindError, Found, Places, find, pinned_version, version};
+pub use flashrig_config::cache_folder;
 pub use install::{InstallError, install};
 pub use launch::{CommandLine, HOME_FOLDERS, Launch, Values, base_environment, launch};
 pub use library::Library;
-pub use outcome::{Ending, Evidence, Outcome, judge};
+pub use outcome::{Ending, Evidence, SessionEnd, judge};
 pub use profile::{AGENT_SCHEMA, HomeFile, Profile, VersionProbe};
 pub use transcript::{Meaning, Reader, Summary, Told};

@@ -4,7 +4,7 @@
 //! 1 after a recovered one, or not at all. Pure.
 
 use super::Summary;
-use crate::records::{Attempt, End, Exit, RefusalKind, Role, Status};
+use flashrig_record::{Attempt, Exit, Outcome, RefusalKind, Role, Status};
 
 /// Why a session's process is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub struct Evidence<'a> {
 
 /// A status with its words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct SessionEnd {
     /// The status.
     pub status: Status,
     /// What is known of the cause, and what to do next.
@@ -54,7 +54,7 @@ pub struct Outcome {
 }
 
 /// Judges one session.
-pub fn judge(evidence: &Evidence<'_>) -> Outcome {
+pub fn judge(evidence: &Evidence<'_>) -> SessionEnd {
     let Evidence {
         ending,
         exit,
@@ -62,8 +62,8 @@ pub fn judge(evidence: &Evidence<'_>) -> Outcome {
         attempts,
         ..
     } = evidence;
-    let outcome = |status: Status, detail: String| Outcome { status, detail };
-    let reached = |a: &&Attempt| a.role == Role::Main && a.end != End::RejectedByGateway;
+    let outcome = |status: Status, detail: String| SessionEnd { status, detail };
+    let reached = |a: &&Attempt| a.role == Role::Main && a.end != Outcome::RejectedByGateway;
     let mains = attempts.iter().filter(reached).count();
     match ending {
         Ending::RigFailed(words) => return outcome(Status::RigError, words.clone()),
@@ -148,8 +148,8 @@ fn lost_last_request(attempts: &[Attempt]) -> Option<(Status, String)> {
     let last = last_main(attempts)?;
     let words = failure_words(last)?;
     let status = match last.end {
-        End::Refused => Status::ServerRefused,
-        End::RejectedByGateway => Status::AgentError,
+        Outcome::Refused => Status::ServerRefused,
+        Outcome::RejectedByGateway => Status::AgentError,
         _ => Status::ServerError,
     };
     Some((status, words))
@@ -162,7 +162,7 @@ fn last_failure(attempts: &[Attempt]) -> Option<String> {
 /// The last main request, when its client was gone before its answer was whole, as it is when the
 /// session is ended: a server that fell silent is another cause than an agent that took its time.
 fn cut_off_request(attempts: &[Attempt]) -> Option<String> {
-    let last = last_main(attempts).filter(|a| a.end == End::ClientAborted)?;
+    let last = last_main(attempts).filter(|a| a.end == Outcome::ClientAborted)?;
     let clocks = &last.clocks;
     if last.gate.is_some() && clocks.permit_s.is_none() {
         let held = clocks.end_s.0 - clocks.body_s.unwrap_or(clocks.head_s).0;
@@ -211,20 +211,26 @@ fn failure_words(attempt: &Attempt) -> Option<String> {
         .map_or_else(|| "no status".to_owned(), |s| s.to_string());
     let number = attempt.number;
     Some(match attempt.end {
-        End::Complete | End::ClientAborted => return None,
-        End::Refused => refused_words(attempt.refusal, number, &status, &said),
-        End::RejectedByGateway => {
+        Outcome::Complete | Outcome::ClientAborted => return None,
+        Outcome::Refused => refused_words(attempt.refusal, number, &status, &said),
+        Outcome::RejectedByGateway => {
             format!("flashrig's gateway rejected request {number} ({status}){said}")
         }
-        End::Overloaded => format!("the server was too busy for request {number} ({status}){said}"),
-        End::UpstreamError => format!(
+        Outcome::Overloaded => {
+            format!("the server was too busy for request {number} ({status}){said}")
+        }
+        Outcome::UpstreamError => format!(
             "the server failed request {number} ({status}){said}{}",
             knob(attempt.refusal)
         ),
-        End::Unreachable => format!("the server could not be reached for request {number}{said}"),
-        End::Truncated => format!("the server broke off its answer to request {number}{said}"),
-        End::Stalled => format!("the server fell silent in its answer to request {number}{said}"),
-        End::ErrorInStream => {
+        Outcome::Unreachable => {
+            format!("the server could not be reached for request {number}{said}")
+        }
+        Outcome::Truncated => format!("the server broke off its answer to request {number}{said}"),
+        Outcome::Stalled => {
+            format!("the server fell silent in its answer to request {number}{said}")
+        }
+        Outcome::ErrorInStream => {
             format!(
                 "the server reported an error within its answer to request {number}{said}{}",
                 knob(attempt.refusal)

@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::launch::{Template, TemplateError};
 use super::raw::{RawDialect, RawFormat, RawMeaning, RawProfile, RawRule};
 use super::transcript::{Grammar, Meaning, Pointer, Rule};
-use crate::config::{FileError, parse_duration};
-use crate::egress::{Pattern, PatternError};
-use crate::records::Dialect;
+use flashrig_config::{FileError, parse_duration};
+use flashrig_gateway::egress::{Pattern, PatternError};
+use flashrig_record::Dialect;
 
 /// The format of agent profiles.
 pub const AGENT_SCHEMA: &str = "flashrig.agent/1";

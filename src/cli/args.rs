@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::records::GateOrder;
+use flashrig_record::GateOrder;
 
 /// Measures what real coding agents cost each other on one LLM server.
 #[derive(Debug, Parser)]
@@ -120,7 +120,7 @@ pub struct ServerArgs {
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
     /// Context length of the server in tokens, e.g. 128k [default: what the server tells]
-    #[arg(long, value_name = "TOKENS", value_parser = crate::config::parse_count)]
+    #[arg(long, value_name = "TOKENS", value_parser = flashrig_config::parse_count)]
     pub context: Option<u64>,
     /// Environment variable that holds the server's key
     #[arg(long, value_name = "NAME")]
@@ -235,7 +235,7 @@ pub struct GatewayArgs {
     pub order: Option<GateOrderArg>,
     /// Refuse longer prompts in the client's own dialect, e.g. 32k; tokens are estimated from the
     /// request's bytes
-    #[arg(long, value_name = "TOKENS", value_parser = crate::config::parse_count, help_heading = "Gate")]
+    #[arg(long, value_name = "TOKENS", value_parser = flashrig_config::parse_count, help_heading = "Gate")]
     pub max_prompt: Option<u64>,
     /// Answer probes (is somebody there, the model list, token counts) in the server's place, for
     /// servers that do not know them; token counts are estimated
@@ -250,7 +250,7 @@ pub struct GatewayArgs {
     )]
     pub model: Option<String>,
     /// How long requests in flight have to end after the first Ctrl-C
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = crate::config::parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = flashrig_config::parse_duration)]
     pub drain: std::time::Duration,
 }
 

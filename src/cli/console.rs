@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use super::args::{Color, Common};
-use crate::config::in_words;
+use flashrig_config::in_words;
 
 /// Why a result could not be written: whoever redirected it to a file has not got it.
 static LOST: OnceLock<io::Error> = OnceLock::new();

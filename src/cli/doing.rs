@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::clock::Stamp;
+use flashrig_clock::Stamp;
 
 /// What is known of a running session.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! How a command ends: exit codes, and errors that know theirs.
 
-use crate::judge::Answer;
+use flashrig_report::judge::Answer;
 
 /// Exit codes; stable, documented in `--help` and `docs/DESIGN.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,12 +15,11 @@ use super::args::{GateOrderArg, GatewayArgs};
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
 use super::signals;
-use crate::clock::Origin;
-use crate::gateway::{
-    ClientName, EventLoop, Gate, KeyStyle, Limits, Secret, Standing, StandingConfig, Upstream,
-};
 use crate::run::Stop;
-use crate::standing::{Board, Heard, Log, METRICS_PATH, finished_line, table};
+use flashrig_clock::Origin;
+use flashrig_gateway::standing::{Board, Heard, Log, METRICS_PATH, finished_line, table};
+use flashrig_gateway::{ClientName, EventLoop, Gate, Limits, Standing, StandingConfig};
+use flashrig_http::{KeyStyle, Secret, Upstream};
 
 /// How often the table is brought up to date.
 const REFRESH: Duration = Duration::from_millis(500);

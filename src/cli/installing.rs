@@ -10,8 +10,8 @@ use super::exit::{Exit, Failure, OrFail, usage};
 use super::setting::Setting;
 use super::signals;
 use crate::run::Stop;
-use crate::server::installed::{self, Manifest};
-use crate::server::{Surroundings, install};
+use flashrig_server::installed::{self, Manifest};
+use flashrig_server::{Surroundings, install};
 
 #[derive(Serialize)]
 struct Row {

@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::anyhow;
 
 use super::exit::{Exit, Failure};
-use crate::clock::Origin;
-use crate::records::{Host, Rig};
+use flashrig_clock::Origin;
+use flashrig_record::{Host, Rig};
 
 /// flashrig itself; `sandbox` tells how sessions are contained.
 pub fn rig(sandbox: &str) -> Rig {

@@ -11,11 +11,11 @@ use tokio::time::timeout;
 use super::args::ServerArgs;
 use super::exit::{Exit, Failure, OrFail, usage};
 use super::instrument::{host, rig, started_at};
-use crate::clock::Origin;
-use crate::load::{Aim, Client, LoadLimits, WarmUp, calibrate, choose_dialect};
-use crate::records::{Calibration, LoadRun, LoadSpec, LoadWhat, RUN_SCHEMA, RunState, Server};
 use crate::run::{Live, unless_stalled, warm_up_sessions};
-use crate::server::{Change, Connected, Journal, Reset, Target, Wanted, connect, log_tail};
+use flashrig_clock::Origin;
+use flashrig_load::{Aim, Client, LoadLimits, WarmUp, calibrate, choose_dialect};
+use flashrig_record::{Calibration, LoadRun, LoadSpec, LoadWhat, RUN_SCHEMA, RunState, Server};
+use flashrig_server::{Change, Connected, Journal, Reset, Target, Wanted, connect, log_tail};
 
 /// Seeds stay below what every JSON reader can hold.
 const MAX_SEED: u64 = 1 << 53;

@@ -7,13 +7,13 @@ use super::args::{Cli, ReportArgs, ReportFormat, SchemaOf};
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
 use crate::agent::raw::RawProfile as AgentProfile;
-use crate::judge;
-use crate::records::{LoadRun, Probe, RequestLine, ServerLine, Sweep};
-use crate::report;
-use crate::server::RawProfile as ServerProfile;
-use crate::standing::LogLine;
+use flashrig_record::{LoadRun, Probe, RequestLine, ServerLine, Sweep};
+use flashrig_report::judge;
+
 use crate::store::{Stored, StoredEvent, read_run, results_folder};
 use crate::task::{FixtureToml, TaskToml, Walkthrough};
+use flashrig_gateway::standing::LogLine;
+use flashrig_server::RawProfile as ServerProfile;
 
 /// `flashrig schema`.
 pub fn schema(of: SchemaOf, console: Console) -> Result<Exit, Failure> {
@@ -73,7 +73,7 @@ pub fn report(args: &ReportArgs, console: Console) -> Result<Exit, Failure> {
 fn picture(run: &Stored) -> Result<String, Failure> {
     let pictures = match run {
         Stored::Pair(_) | Stored::Sweep(_) => Vec::new(),
-        Stored::Load(run) => report::pictures(&judged(run)),
+        Stored::Load(run) => flashrig_report::pictures(&judged(run)),
     };
     let first = pictures.into_iter().next();
     first.map(|(_, picture)| picture).ok_or_else(|| {
@@ -86,9 +86,9 @@ fn picture(run: &Stored) -> Result<String, Failure> {
 
 fn rendered(run: &Stored) -> String {
     match run {
-        Stored::Pair(run) => report::text(run),
-        Stored::Load(run) => report::load_text(&judged(run)),
-        Stored::Sweep(sweep) => report::sweep_text(&judge::sweep::judged(sweep)),
+        Stored::Pair(run) => flashrig_report::text(run),
+        Stored::Load(run) => flashrig_report::load_text(&judged(run)),
+        Stored::Sweep(sweep) => flashrig_report::sweep_text(&judge::sweep::judged(sweep)),
     }
 }
 

@@ -10,9 +10,9 @@ use tokio::time::interval;
 
 use super::console::Console;
 use super::doing::Doing;
-use crate::clock::Stamp;
-use crate::records::{Role, Status, What};
 use crate::run::{Live, Step};
+use flashrig_clock::Stamp;
+use flashrig_record::{Role, Status, What};
 
 /// How often the live lines are brought up to date.
 const REFRESH: Duration = Duration::from_millis(200);

@@ -10,12 +10,12 @@ use serde::Serialize;
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
 use super::{installing, loading, signals};
-use crate::config::parse_duration;
 use crate::probe::probe;
-use crate::records::{Dialect, Generates};
-use crate::report;
+use flashrig_config::parse_duration;
+use flashrig_record::{Dialect, Generates};
+
 use crate::run::Stop;
-use crate::server::{ConnectError, Kind, Library, Places, Variable, Wanted, open};
+use flashrig_server::{ConnectError, Kind, Library, Places, Variable, Wanted, open};
 
 /// `flashrig servers`.
 #[derive(Clone, Debug, Subcommand)]
@@ -203,7 +203,7 @@ async fn look(args: &ProbeArgs, console: Console) -> Result<Exit, Failure> {
     if console.json() {
         console.json_result(&found).or_rig()?;
     } else {
-        console.result(&report::probe_text(&found));
+        console.result(&flashrig_report::probe_text(&found));
     }
     Ok(match found.generates {
         Generates::Yes => Exit::Yes,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::args::SandboxArg;
 use super::exit::{Failure, OrFail};
 use crate::agent::{Places, cache_folder};
-use crate::process::{Sandbox, SandboxChoice};
+use flashrig_process::{Sandbox, SandboxChoice};
 
 /// The surroundings of a command.
 #[derive(Clone, Debug)]

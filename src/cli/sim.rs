@@ -6,9 +6,9 @@ use super::exit::{Exit, Failure, OrFail, usage};
 use super::setting::Setting;
 use super::signals;
 use crate::run::Stop;
-use crate::server::{Change, Target, TargetError};
-use crate::sim::{Faults, Script, Sim, SimConfig};
 use crate::task;
+use flashrig_server::{Change, Target, TargetError};
+use flashrig_sim::{Faults, Script, Sim, SimConfig};
 
 /// Runs the command.
 pub async fn sim(args: SimArgs, console: Console) -> Result<Exit, Failure> {

@@ -9,7 +9,7 @@ use super::setting::{Setting, sandbox};
 use crate::run::{Checks, Scratch};
 use crate::task::{Library, Source};
 use crate::verify::{Proof, ProofCase, ProofOutcome, prove};
-use crate::workspace::Base;
+use flashrig_workspace::Base;
 
 #[derive(Serialize)]
 struct Row {

@@ -13,17 +13,17 @@ use super::exit::{Exit, Failure, OrFail, usage};
 use super::instrument::writable;
 use super::loading::{self, Told};
 use super::signals;
-use crate::clock::{Origin, Seconds};
-use crate::config::{Numbers, count_in_words, parse_count, parse_duration, parse_numbers};
-use crate::judge::ttft::{Answer, answer};
-use crate::records::{
+use flashrig_clock::{Origin, Seconds};
+use flashrig_config::{Numbers, count_in_words, parse_count, parse_duration, parse_numbers};
+use flashrig_record::{
     LoadRun, LoadSpec, LoadWhat, Measured, RecallRule, RunState, Server, Thresholds,
 };
-use crate::report;
+use flashrig_report::judge::ttft::{Answer, answer};
+
 use crate::run::ttft::{TtftContext, execute, shape};
 use crate::run::{Bus, Live, Stop};
-use crate::server::{Target, Watcher};
 use crate::store::Store;
+use flashrig_server::{Target, Watcher};
 
 /// `flashrig ttft`.
 #[derive(Clone, Debug, Args)]
@@ -97,7 +97,7 @@ pub async fn ttft(args: TtftArgs, console: Console) -> Result<Exit, Failure> {
     watching.abort();
     let (run, folder) = result?;
     console
-        .run_result(&run, || report::load_text(&run), &folder)
+        .run_result(&run, || flashrig_report::load_text(&run), &folder)
         .or_rig()?;
     Ok(match (run.state, answer(&run)) {
         (RunState::Interrupted, _) => Exit::Interrupted,

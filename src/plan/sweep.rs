@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::grid::Random;
-use crate::records::SweepSetting;
+use flashrig_record::SweepSetting;
 
 /// The most combinations of a sweep; nobody waits for more on purpose.
 pub const MAX_COMBINATIONS: usize = 256;

@@ -1,10 +1,10 @@
 //! Which protocols a server streams in, whether it takes tools there, and how soon its first token
 //! comes.
 
-use crate::clock::Seconds;
-use crate::load::{Aim, LoadDialect, LoadError, LoadLimits, Trial, trial};
-use crate::records::{Attempt, Dialect, DialectTried, End, FirstToken, ToolTried};
-use crate::server::Opened;
+use flashrig_clock::Seconds;
+use flashrig_load::{Aim, LoadDialect, LoadError, LoadLimits, Trial, trial};
+use flashrig_record::{Attempt, Dialect, DialectTried, FirstToken, Outcome, ToolTried};
+use flashrig_server::Opened;
 
 /// Lines of the small prompt whose first token is timed.
 const SMALL_LINES: u64 = 8;
@@ -88,7 +88,7 @@ fn in_profile(server: &Opened, dialect: Dialect) -> Option<bool> {
 async fn offer(aim: &Aim) -> (ToolTried, Option<String>) {
     let (attempt, outcome) = trial(aim, Trial::Tool).await;
     match outcome {
-        _ if attempt.end == End::Complete && !attempt.tool_calls.is_empty() => {
+        _ if attempt.end == Outcome::Complete && !attempt.tool_calls.is_empty() => {
             (ToolTried::Called, None)
         }
         Ok(()) => (ToolTried::NotCalled, None),

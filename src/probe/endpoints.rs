@@ -5,9 +5,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::load::READY;
-use crate::records::{Endpoint, EndpointState};
-use crate::server::{Answer, HttpError, Identity, Opened, ask, model_list};
+use flashrig_http::{Answer, HttpError, ask};
+use flashrig_load::READY;
+use flashrig_record::{Endpoint, EndpointState};
+use flashrig_server::{Identity, Opened, model_list};
 
 /// None of these routes works on anything.
 const LIMIT: Duration = Duration::from_secs(10);

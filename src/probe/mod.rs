@@ -8,9 +8,10 @@ mod endpoints;
 
 use std::time::Duration;
 
-use crate::load::{LoadDialect, LoadLimits};
-use crate::records::{Generates, PROBE_SCHEMA, Probe};
-use crate::server::{HttpError, Identity, Opened, log_tail};
+use flashrig_http::HttpError;
+use flashrig_load::{LoadDialect, LoadLimits};
+use flashrig_record::{Generates, PROBE_SCHEMA, Probe};
+use flashrig_server::{Identity, Opened, log_tail};
 
 /// The last lines of its log that are looked at.
 const LAST_LINES: usize = 20;

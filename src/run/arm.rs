@@ -15,13 +15,13 @@ use super::sentry::Sentry;
 use super::server_life::{Lost, found_lost, tell_lost};
 use super::verifying::{Verify, complete};
 use crate::agent::Ending;
-use crate::clock::Seconds;
-use crate::config::in_words;
-use crate::gateway::Gate;
-use crate::judge::{arm_figures, server_events};
 use crate::plan::SessionPlan;
-use crate::records::{Arm, ArmKind, RigLag, Session, Status, What};
-use crate::server::{Idle, IdleError, Span, wait_idle};
+use flashrig_clock::Seconds;
+use flashrig_config::in_words;
+use flashrig_gateway::Gate;
+use flashrig_record::{Arm, ArmKind, RigLag, Session, Status, What};
+use flashrig_report::judge::{arm_figures, server_events};
+use flashrig_server::{Idle, IdleError, Span, wait_idle};
 
 /// For requests that clients left behind.
 const IDLE_LIMIT: Duration = Duration::from_secs(600);

@@ -17,9 +17,9 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
-use crate::records::{Dialect, KeptBodies};
 use crate::store::{BODIES_FILE, BodiesFile, BodyKind, BodyLine, Omitted, Redactor};
-use crate::threads::{Pieces, Prompt};
+use flashrig_record::threads::{Pieces, Prompt};
+use flashrig_record::{Dialect, KeptBodies};
 
 /// Bytes that may wait for the thread, unfinished answers included.
 const WAITING_BYTES: usize = 256 * 1024 * 1024;

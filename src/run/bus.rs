@@ -4,9 +4,9 @@ use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::mpsc;
 
-use crate::clock::{Origin, Stamp};
-use crate::records::{Attempt, End, Kept, Role, Run, What};
 use crate::store::{Store, StoreError};
+use flashrig_clock::{Origin, Stamp};
+use flashrig_record::{Attempt, Kept, Outcome, Role, Run, What};
 
 /// Told to whoever shows progress. Nothing of it is needed for the record.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ pub enum Step {
         /// The request's number.
         number: u32,
         /// How.
-        end: End,
+        end: Outcome,
         /// When.
         at: Stamp,
     },

@@ -12,14 +12,14 @@ use super::prepare::{Places, Ready};
 use super::sentry::Cut;
 use super::stop::Stop;
 use crate::agent::{Ending, Meaning, Reader, Summary};
-use crate::clock::Stamp;
-use crate::config::duration_in_words;
-use crate::egress::EgressGuard;
-use crate::gateway::GatewaySession;
 use crate::plan::SessionPlan;
-use crate::process::{Ended, ExitStatus, Line, Running, SpawnError, StopReason, TreeEnd};
-use crate::records::{Attempt, EgressFact, Exit, KeptBodies, PrefixSummary};
-use crate::threads;
+use flashrig_clock::Stamp;
+use flashrig_config::duration_in_words;
+use flashrig_gateway::GatewaySession;
+use flashrig_gateway::egress::EgressGuard;
+use flashrig_process::{Ended, ExitStatus, Line, Running, SpawnError, StopReason, TreeEnd};
+use flashrig_record::threads;
+use flashrig_record::{Attempt, EgressFact, Exit, KeptBodies, PrefixSummary};
 
 /// How often limits are looked at.
 const LOOK: Duration = Duration::from_millis(100);

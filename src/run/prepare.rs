@@ -13,12 +13,13 @@ use super::bus::{Live, Step};
 use super::rounds::Context;
 use super::sentry::{Cut, Informer, Sentry};
 use crate::agent::{HOME_FOLDERS, Values, launch};
-use crate::clock::Stamp;
-use crate::egress::{AllowList, EgressGuard, GuardConfig};
-use crate::gateway::{Gate, GatewayEvent, GatewaySession, Limits, ListenConfig, Secret, Session};
 use crate::plan::SessionPlan;
-use crate::process::{Output, Prepared, Spec};
-use crate::records::{ArmKind, CachePolicy};
+use flashrig_clock::Stamp;
+use flashrig_gateway::egress::{AllowList, EgressGuard, GuardConfig};
+use flashrig_gateway::{Gate, GatewayEvent, GatewaySession, Limits, ListenConfig, Session};
+use flashrig_http::Secret;
+use flashrig_process::{Output, Prepared, Spec};
+use flashrig_record::{ArmKind, CachePolicy};
 
 /// Where a session works and where its record goes.
 #[derive(Clone, Debug)]

@@ -2,12 +2,12 @@
 
 use super::drive::Gone;
 use crate::agent::{Evidence, judge};
-use crate::clock::{Origin, Seconds};
-use crate::judge::{
+use flashrig_clock::{Origin, Seconds};
+use flashrig_process::TreeEnd;
+use flashrig_record::{Attempt, EgressOutcome, Session, TreeProof};
+use flashrig_report::judge::{
     amplification, missing_fields, models_asked, other_models, split, traffic, unknown_routes,
 };
-use crate::process::TreeEnd;
-use crate::records::{Attempt, EgressOutcome, Session, TreeProof};
 
 /// The record of a session whose process is gone and which is not verified yet.
 pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {

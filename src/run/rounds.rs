@@ -14,16 +14,17 @@ use super::server_life::{self, Lost, bring_back, is_lost, tell_lost};
 use super::stop::Stop;
 use super::warm_up::warm_up;
 use crate::agent::Places;
-use crate::clock::Seconds;
-use crate::gateway::{EventLoop, LagMeter};
-use crate::judge::{round_validity, verdict};
 use crate::plan::{Plan, arm_order};
-use crate::process::Sandbox;
-use crate::records::{Arm, ArmKind, CachePolicy, Dialect, Run, What};
-use crate::server::{Connected, Watcher};
 use crate::store::StoreError;
 use crate::task::Source;
-use crate::workspace::{Base, Fingerprint};
+use flashrig_clock::Seconds;
+use flashrig_gateway::EventLoop;
+use flashrig_http::LagMeter;
+use flashrig_process::Sandbox;
+use flashrig_record::{Arm, ArmKind, CachePolicy, Dialect, Run, What};
+use flashrig_report::judge::{round_validity, verdict};
+use flashrig_server::{Connected, Watcher};
+use flashrig_workspace::{Base, Fingerprint};
 
 /// Everything that a run needs, prepared.
 #[derive(Debug)]

@@ -11,10 +11,10 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::server_life::{Lost, Missed, lost};
-use crate::clock::Stamp;
-use crate::gateway::GatewayEvent;
-use crate::records::End;
-use crate::server::{Connected, Served, pulse, stall_words};
+use flashrig_clock::Stamp;
+use flashrig_gateway::GatewayEvent;
+use flashrig_record::Outcome;
+use flashrig_server::{Connected, Served, pulse, stall_words};
 
 /// How often it is looked who waits too long.
 const LOOK: Duration = Duration::from_millis(200);
@@ -128,7 +128,7 @@ impl Sentry {
             // Who got a token meanwhile has not waited in vain.
             for seat in self.stalled(Stamp::now()) {
                 let (served, waiting) = seat.counts();
-                let limit = crate::config::duration_in_words(self.limit);
+                let limit = flashrig_config::duration_in_words(self.limit);
                 seat.end(&stall_words(
                     "the server",
                     served,
@@ -195,7 +195,7 @@ impl Informer {
                 lock(&self.seat.asked).waiting.remove(&attempt.number);
                 if matches!(
                     attempt.end,
-                    End::Unreachable | End::Truncated | End::UpstreamError
+                    Outcome::Unreachable | Outcome::Truncated | Outcome::UpstreamError
                 ) {
                     self.missed.tell();
                 }
@@ -224,8 +224,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::{Dialect, Role};
     use bytes::Bytes;
+    use flashrig_record::{Dialect, Role};
 
     const LIMIT: Duration = Duration::from_secs(10);
 
@@ -259,7 +259,7 @@ mod tests {
         });
         assert!(sentry.stalled(at(100)).is_empty());
         informer.note(&started(2, true, at(100)));
-        let mut attempt = crate::records::Attempt::begun(Dialect::AnthropicMessages, Role::Main);
+        let mut attempt = flashrig_record::Attempt::begun(Dialect::AnthropicMessages, Role::Main);
         attempt.number = 2;
         informer.note(&GatewayEvent::Finished(Box::new(attempt)));
         assert!(sentry.stalled(at(200)).is_empty());

@@ -9,11 +9,11 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use super::{Bus, Stop};
-use crate::clock::{Origin, Seconds, Stamp};
-use crate::config::seconds_in_words;
-use crate::records::{CellStop, Kept, LifeKind, ServerLife, StopKind};
-use crate::server::{Connected, Death, log_tail, still_there};
 use crate::store::StoreError;
+use flashrig_clock::{Origin, Seconds, Stamp};
+use flashrig_config::seconds_in_words;
+use flashrig_record::{CellStop, Kept, LifeKind, ServerLife, StopKind};
+use flashrig_server::{Connected, Death, log_tail, still_there};
 
 /// From the first sign of a death to its being known, at most.
 const DEATH_LIMIT: Duration = Duration::from_secs(1);

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use super::warm_up::WarmUpError;
-use crate::config::duration_in_words;
-use crate::load::{Client, LoadError, SessionAttempt, WarmUp, warm_up};
-use crate::records::{Calibration, End};
-use crate::server::{Connected, Pulse, Served, pulse, stall_words, watch_pulse};
+use flashrig_config::duration_in_words;
+use flashrig_load::{Client, LoadError, SessionAttempt, WarmUp, warm_up};
+use flashrig_record::{Calibration, Outcome};
+use flashrig_server::{Connected, Pulse, Served, pulse, stall_words, watch_pulse};
 
 /// Does `work` with requests of `client`; one that stalls is named with counts, signs of life and
 /// the end of the log. Rows of the client are taken.
@@ -42,7 +42,10 @@ pub async fn unless_stalled<T>(
 
 fn served(rows: &[SessionAttempt]) -> Option<Served> {
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    let reached = || rows.iter().filter(|r| r.attempt.end != End::Unreachable);
+    let reached = || {
+        rows.iter()
+            .filter(|r| r.attempt.end != Outcome::Unreachable)
+    };
     let generated = reached().filter(|r| r.attempt.clocks.first_token_s.is_some());
     (!rows.is_empty()).then(|| Served {
         sent: count(reached().count()),

@@ -2,8 +2,8 @@
 
 use tokio::sync::watch;
 
-use crate::config::in_words;
-use crate::records::{CellStop, RunState, StopKind};
+use flashrig_config::in_words;
+use flashrig_record::{CellStop, RunState, StopKind};
 
 const BY_USER: &str = "stopped by the user";
 

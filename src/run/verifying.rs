@@ -12,12 +12,12 @@ use super::drive::Gone;
 use super::prepare::remove_all;
 use super::rounds::Context;
 use crate::agent::{HOME_FOLDERS, Places, base_environment};
-use crate::judge::session_failures;
-use crate::process::{CommandExit, Sandbox, Spec, run_command};
-use crate::records::{Diff, Session, Status};
 use crate::store::write_atomically;
 use crate::verify::{CheckExit, CheckRun, CheckRunner, verify};
-use crate::workspace::Patch;
+use flashrig_process::{CommandExit, Sandbox, Spec, run_command};
+use flashrig_record::{Diff, Session, Status};
+use flashrig_report::judge::session_failures;
+use flashrig_workspace::Patch;
 
 /// Runs checks below the process room's supervision, with a home of their own.
 #[derive(Clone, Debug)]

@@ -8,9 +8,10 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::stalled::stalled;
-use crate::load::{Aim, LoadDialect, LoadLimits, READY, Trial, trial};
-use crate::records::{Attempt, Dialect, End, RefusalKind};
-use crate::server::{Connected, HttpError, Served, ask, watch_pulse};
+use flashrig_http::{HttpError, ask};
+use flashrig_load::{Aim, LoadDialect, LoadLimits, READY, Trial, trial};
+use flashrig_record::{Attempt, Dialect, Outcome, RefusalKind};
+use flashrig_server::{Connected, Served, watch_pulse};
 
 /// Why the warm-up failed.
 #[derive(Debug, thiserror::Error)]
@@ -114,9 +115,9 @@ async fn try_shapes(
             tried = trial(&aim, shape) => tried,
             never = watch_pulse(server, limit, || true, &mut seen) => match never {},
         };
-        served.sent += u32::from(attempt.end != End::Unreachable);
+        served.sent += u32::from(attempt.end != Outcome::Unreachable);
         served.generated += u32::from(attempt.clocks.first_token_s.is_some());
-        if attempt.end == End::Stalled {
+        if attempt.end == Outcome::Stalled {
             return Err(stalled(server, *served, limit, seen).await);
         }
         told(server, dialect.path(), name, &attempt)?;
@@ -131,7 +132,7 @@ fn told(
     shape: &'static str,
     attempt: &Attempt,
 ) -> Result<(), WarmUpError> {
-    if attempt.end == End::Complete {
+    if attempt.end == Outcome::Complete {
         return Ok(());
     }
     let said = attempt.error.as_ref().map(|e| one_line(&e.message));
@@ -149,8 +150,8 @@ fn told(
         (end, status, _) => WarmUpError::Refused {
             url,
             what: match end {
-                End::Refused | End::Overloaded => "refused",
-                End::Truncated => "broke off its answer to",
+                Outcome::Refused | Outcome::Overloaded => "refused",
+                Outcome::Truncated => "broke off its answer to",
                 _ => "failed",
             },
             shape,

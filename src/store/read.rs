@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::clock::Seconds;
-use crate::records::{
+use flashrig_clock::Seconds;
+use flashrig_record::{
     Event, Kept, LOAD_COMMANDS, LoadEvent, LoadRun, RUN_SCHEMA, Run, SWEEP_SCHEMA, Sweep,
     SweepEvent,
 };

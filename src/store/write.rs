@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::read::{ReadError, fold};
-use crate::clock::Seconds;
-use crate::records::{Attempt, Kept, RequestLine, Run};
+use flashrig_clock::Seconds;
+use flashrig_record::{Attempt, Kept, RequestLine, Run};
 
 /// A results folder that cannot be written. The run goes no further; what was written stays.
 #[derive(Debug, thiserror::Error)]

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::folder::Folder;
 use super::{Task, TaskError, read_task};
-use crate::config::nearest;
 use crate::embedded;
+use flashrig_config::nearest;
 
 /// Where tasks and fixtures are looked for.
 #[derive(Clone, Debug)]

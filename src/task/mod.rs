@@ -23,10 +23,10 @@ mod read_fixture;
 mod read_task;
 mod read_walkthrough;
 mod spec;
-mod walkthrough;
 
 pub use error::{Position, TaskError};
+pub use flashrig_sim::{Step, Walkthrough};
+pub use flashrig_workspace::{Fixture, FixtureCommit, FixtureFile, Source};
 pub use library::{Library, Place};
 pub use raw::{FixtureFile as FixtureToml, TaskFile as TaskToml};
 pub use spec::*;
-pub use walkthrough::*;

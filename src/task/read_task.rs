@@ -13,7 +13,7 @@ use super::{
     Before, Cheat, Check, DiffLimit, HiddenFile, Source, Task, TaskError, paths, read_fixture,
     read_walkthrough,
 };
-use crate::config::{nearest, parse_duration};
+use flashrig_config::{nearest, parse_duration};
 
 const FILE: &str = "task.toml";
 const PROMPT: &str = "prompt.md";

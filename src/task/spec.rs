@@ -1,11 +1,11 @@
 //! The validated form of a task. The raw form, as people write it, lives in `raw.rs`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use globset::GlobSet;
 
-use super::Walkthrough;
+use flashrig_sim::Walkthrough;
+use flashrig_workspace::Source;
 
 /// One job for an agent.
 #[derive(Clone, Debug)]
@@ -38,57 +38,6 @@ pub struct Task {
     pub cheats: Vec<Cheat>,
     /// What the simulated server plays; absent for tasks meant for real models only.
     pub walkthrough: Option<Walkthrough>,
-}
-
-/// Where a task's repository comes from.
-#[derive(Clone, Debug)]
-pub enum Source {
-    /// A fixture, by name.
-    Fixture(Fixture),
-    /// A local repository and a revision of it.
-    Repository {
-        /// Path of the repository.
-        path: PathBuf,
-        /// Anything that `git rev-parse` understands.
-        revision: String,
-    },
-}
-
-/// A small repository with its history, held as plain files.
-#[derive(Clone, Debug)]
-pub struct Fixture {
-    /// Name of the fixture's folder.
-    pub name: String,
-    /// One line for people.
-    pub title: String,
-    /// Commits, oldest first; each gives the whole tree at that point.
-    pub commits: Vec<FixtureCommit>,
-}
-
-/// One commit of a fixture.
-#[derive(Clone, Debug)]
-pub struct FixtureCommit {
-    /// Author and committer name.
-    pub author: String,
-    /// Author and committer address.
-    pub email: String,
-    /// Seconds since the epoch, UTC; fixed, so that object ids are the same everywhere.
-    pub time: i64,
-    /// Whole commit message.
-    pub message: String,
-    /// Every file of the tree.
-    pub files: Vec<FixtureFile>,
-}
-
-/// A file of a fixture's tree.
-#[derive(Clone, Debug)]
-pub struct FixtureFile {
-    /// Relative path with forward slashes.
-    pub path: String,
-    /// Contents.
-    pub bytes: Vec<u8>,
-    /// Whether it is executable.
-    pub executable: bool,
 }
 
 /// A file that the agent never sees.

@@ -1,9 +1,9 @@
 //! From how a command ended to what that says. Pure.
 
 use super::runner::{CheckExit, CheckRun};
-use crate::records::{CheckOutcome, CheckResult};
 use crate::task::{Check, DiffLimit};
-use crate::workspace::Patch;
+use flashrig_record::{CheckOutcome, CheckResult};
+use flashrig_workspace::Patch;
 
 /// How much of a check's output is stored with its result, in bytes.
 const STORED_OUTPUT_BYTES: usize = 8 << 10;

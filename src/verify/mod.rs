@@ -20,9 +20,9 @@ use serde::Serialize;
 pub use proof::{Proof, ProofCase, ProofOutcome, ProofRow, prove};
 pub use runner::{CheckExit, CheckRun, CheckRunner};
 
-use crate::records::{CheckOutcome, CheckResult};
 use crate::task::Task;
-use crate::workspace::{Base, Patch, shown_path};
+use flashrig_record::{CheckOutcome, CheckResult};
+use flashrig_workspace::{Base, Patch, shown_path};
 
 /// What verification found. Data only; [`Verification::passed`] says what it comes to.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -7,9 +7,9 @@ use anyhow::Context as _;
 use serde::Serialize;
 
 use super::{CheckRunner, Verification, verify};
-use crate::records::CheckOutcome;
 use crate::task::{Before, Task};
-use crate::workspace::{Base, Patch};
+use flashrig_record::CheckOutcome;
+use flashrig_workspace::{Base, Patch};
 
 /// What was tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

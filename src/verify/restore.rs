@@ -3,7 +3,7 @@
 use anyhow::bail;
 use globset::GlobSet;
 
-use crate::workspace::{Entry, Flat, is_safe_path, path_of};
+use flashrig_workspace::{Entry, Flat, is_safe_path, path_of};
 
 /// The tree to be judged.
 pub(super) struct Restored {

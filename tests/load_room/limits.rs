@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use flashrig::load::{Ask, LoadDialect, Meter};
-use flashrig::records::{End, Role};
+use flashrig_load::{Ask, LoadDialect, Meter};
+use flashrig_record::{Outcome, Role};
 
 use super::upstream::{Peer, Upstream};
 use super::with_limits;
@@ -48,7 +48,7 @@ async fn a_server_that_sends_keep_alives_and_no_token_has_stalled() {
         }
     });
     let answer = client.ask(ask()).await;
-    assert_eq!(answer.attempt.end, End::Stalled);
+    assert_eq!(answer.attempt.end, Outcome::Stalled);
     assert_eq!(answer.attempt.status, Some(200));
     let words = answer.attempt.error.unwrap().message;
     assert!(words.contains("no token within 1.0 s"), "{words}");
@@ -63,7 +63,7 @@ async fn a_server_that_accepts_and_says_nothing_has_stalled_too() {
     let (answer, _held) = tokio::join!(client.ask(ask()), upstream.request());
     assert_eq!(
         (answer.attempt.end, answer.attempt.status),
-        (End::Stalled, None)
+        (Outcome::Stalled, None)
     );
 }
 
@@ -78,7 +78,7 @@ async fn silence_in_the_middle_of_an_answer_is_a_stall_that_keeps_what_came() {
         peer
     };
     let (answer, _held) = tokio::join!(client.ask(ask()), serving);
-    assert_eq!(answer.attempt.end, End::Stalled);
+    assert_eq!(answer.attempt.end, Outcome::Stalled);
     assert_eq!(
         (answer.text.as_str(), answer.attempt.content_events),
         ("a", 1)
@@ -90,10 +90,10 @@ async fn silence_in_the_middle_of_an_answer_is_a_stall_that_keeps_what_came() {
 #[tokio::test]
 async fn a_stream_that_closes_early_is_truncated_and_an_error_in_it_is_one() {
     for (tail, end) in [
-        (&b""[..], End::Truncated),
+        (&b""[..], Outcome::Truncated),
         (
             b"data: {\"error\":{\"message\":\"boom\"}}\n\n",
-            End::ErrorInStream,
+            Outcome::ErrorInStream,
         ),
     ] {
         let upstream = Upstream::bind().await;
@@ -126,7 +126,7 @@ async fn a_request_that_is_given_up_closes_its_connection_and_leaves_a_row() {
     assert_eq!(client.in_flight(), 0);
     let rows = client.take_rows();
     assert_eq!(rows.len(), 1);
-    assert_eq!(rows[0].attempt.end, End::ClientAborted);
+    assert_eq!(rows[0].attempt.end, Outcome::ClientAborted);
 }
 
 #[tokio::test]
@@ -168,18 +168,18 @@ async fn a_kept_connection_that_the_server_closed_is_replaced_without_a_word() {
         peer.send(whole).await;
         peer
     });
-    assert_eq!(answer.attempt.end, End::Complete);
+    assert_eq!(answer.attempt.end, Outcome::Complete);
     drop(peer);
     closes_are_heard(&upstream).await;
     let (answer, ()) = tokio::join!(client.ask(ask()), async {
         let (mut peer, _) = upstream.request().await;
         peer.send(whole).await;
     });
-    assert_eq!(answer.attempt.end, End::Complete);
-    let ends: Vec<End> = client
+    assert_eq!(answer.attempt.end, Outcome::Complete);
+    let ends: Vec<Outcome> = client
         .take_rows()
         .iter()
         .map(|row| row.attempt.end)
         .collect();
-    assert_eq!(ends, [End::Complete, End::Complete]);
+    assert_eq!(ends, [Outcome::Complete, Outcome::Complete]);
 }

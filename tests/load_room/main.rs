@@ -17,9 +17,9 @@ mod upstream;
 
 use std::time::Duration;
 
-use flashrig::clock::Origin;
-use flashrig::gateway::{KeyStyle, Upstream};
-use flashrig::load::{Aim, Client, LoadDialect, LoadLimits, SessionPlan};
+use flashrig_clock::Origin;
+use flashrig_http::{KeyStyle, Upstream};
+use flashrig_load::{Aim, Client, LoadDialect, LoadLimits, SessionPlan};
 
 /// A client with limits that only something wrong reaches.
 fn client(url: &str, dialect: LoadDialect) -> Client {
@@ -51,7 +51,7 @@ fn plan(id: &str, context_tokens: u64, checks: u32) -> SessionPlan {
         checks,
         answer_tokens: 16,
         seed: 3,
-        salt: flashrig::load::salt(&[1, context_tokens, id.len() as u64, id.as_bytes()[0].into()]),
+        salt: flashrig_load::salt(&[1, context_tokens, id.len() as u64, id.as_bytes()[0].into()]),
         shared_prefix: false,
     }
 }

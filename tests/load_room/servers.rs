@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flashrig::load::{LoadDialect, LoadError, calibrate, choose_dialect};
+use flashrig_load::{LoadDialect, LoadError, calibrate, choose_dialect};
 
 use super::counting::{Counting, Manner};
 use super::upstream::Upstream;

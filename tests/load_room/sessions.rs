@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use std::collections::HashSet;
 
-use flashrig::load::{LoadDialect, Meter, Prepared, SessionPlan, calibrate};
-use flashrig::records::{Role, Turn};
+use flashrig_load::{LoadDialect, Meter, Prepared, SessionPlan, calibrate};
+use flashrig_record::{Role, Turn};
 
 use super::counting::{Counting, Manner};
 use super::{client, plan};

@@ -1,7 +1,7 @@
 //! Prompts of exactly so many tokens as asked for, by the server's own count.
 
-use flashrig::load::{LoadDialect, LoadError, Prepared, SidePlan, calibrate, side};
-use flashrig::records::End;
+use flashrig_load::{LoadDialect, LoadError, Prepared, SidePlan, calibrate, side};
+use flashrig_record::Outcome;
 
 use super::counting::{Count, Counting, Manner};
 use super::{client, plan};
@@ -26,7 +26,10 @@ async fn a_session_fills_its_context_to_the_last_turn_and_never_beyond_whatever_
                 let mut last = session.cold(&client).await;
                 for index in 1..=13 {
                     last = session.warm(&client, index).await;
-                    assert_eq!((last.end, last.output_tokens), (End::Complete, Some(16)));
+                    assert_eq!(
+                        (last.end, last.output_tokens),
+                        (Outcome::Complete, Some(16))
+                    );
                 }
                 let whole = last.input_tokens.unwrap() + last.output_tokens.unwrap();
                 let words = format!("{count:?} {dialect:?}: {whole} of {context}");
@@ -82,7 +85,7 @@ async fn a_side_request_has_its_size_too_and_one_too_small_for_any_prompt_is_as_
             during_cold: false,
         };
         let turn = side(&client, &calibration, plan).await;
-        assert_eq!(turn.end, End::Complete);
+        assert_eq!(turn.end, Outcome::Complete);
         let counted = server.tokens(server.bodies().last().unwrap());
         assert!(
             counted <= most && counted + 3 >= tokens,
@@ -121,7 +124,9 @@ async fn a_server_that_refuses_the_length_fields_is_asked_without_them() {
         let tried = sent.iter().filter(|body| body.get("ignore_eos").is_some());
         assert_eq!(tried.count(), 1, "once, and never again");
         let rows = client.take_rows();
-        let refusals = rows.iter().filter(|row| row.attempt.end == End::Refused);
+        let refusals = rows
+            .iter()
+            .filter(|row| row.attempt.end == Outcome::Refused);
         assert_eq!(refusals.count(), refused);
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use flashrig::server::{Connected, LifeError, StartError, Target, Wanted, check_flags, connect};
+use flashrig_server::{Connected, LifeError, StartError, Target, Wanted, check_flags, connect};
 use nix::sys::signal::Signal;
 
 use crate::place::{FLASHRIG, Place, is_alive, real, scripted, signal, wait_until};
@@ -75,9 +75,7 @@ async fn a_death_is_noticed_at_once_and_a_restart_is_at_the_same_address() {
     assert_ne!(first, second);
     let url = format!("{}/v1/models", server.record.url);
     let limit = Duration::from_secs(10);
-    let answer = flashrig::server::ask(&url, None, None, limit)
-        .await
-        .unwrap();
+    let answer = flashrig_http::ask(&url, None, None, limit).await.unwrap();
     assert_eq!(answer.status, 200);
     soon("it ends", life.stop()).await;
     assert!(!is_alive(second));

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::support::{PATIENCE, Stage, sandboxes};
-use flashrig::process::{
+use flashrig_process::{
     CommandExit, Output, Sandbox, SandboxChoice, SandboxError, ShortError, find_program,
     probe_version, run_command,
 };

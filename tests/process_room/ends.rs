@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use crate::support::{PATIENCE, Stage, run, sandboxes, start, wait_until};
-use flashrig::process::{ExitStatus, StopReason, TreeEnd};
+use flashrig_process::{ExitStatus, StopReason, TreeEnd};
 
 /// What a proven end looks like on this system.
 fn is_gone(tree: &TreeEnd) -> bool {
@@ -190,7 +190,7 @@ async fn a_leader_and_children_that_ignore_term_are_killed_after_the_grace() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_stop_shortens_the_grace() {
-    let stage = Stage::new(&flashrig::process::Sandbox::ProcessGroup);
+    let stage = Stage::new(&flashrig_process::Sandbox::ProcessGroup);
     let running = start(stage.script("trap '' TERM; echo up; while :; do sleep 0.02; done")).await;
     running.stdout.next().await.unwrap();
     let before = Instant::now();
@@ -271,7 +271,7 @@ async fn dropping_a_running_program_kills_its_tree() {
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_freezes_its_supervisor_is_killed_from_outside() {
-    let stage = Stage::new(&flashrig::process::Sandbox::ProcessGroup);
+    let stage = Stage::new(&flashrig_process::Sandbox::ProcessGroup);
     let running = start(stage.script("setsid sleep 600 & while ! test -e go; do sleep 0.02; done; kill -STOP $PPID; echo up; sleep 600")).await;
     std::fs::write(stage.path("go"), "").unwrap();
     running.stdout.next().await.unwrap();

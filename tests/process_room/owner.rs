@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::support::{Stage, sandboxes, start, wait_until};
-use flashrig::process::{Prepared, Sandbox, SandboxChoice};
+use flashrig_process::{Prepared, Sandbox, SandboxChoice};
 
 const STAGE_DIR: &str = "FLASHRIG_TEST_STAGE";
 

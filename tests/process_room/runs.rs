@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use crate::support::{MARK, Stage, run, sandboxes, start};
-use flashrig::clock::Stamp;
-use flashrig::process::{Output, Prepared, Sandbox, SpawnError, StreamEnd};
+use flashrig_clock::Stamp;
+use flashrig_process::{Output, Prepared, Sandbox, SpawnError, StreamEnd};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_environment_is_exactly_what_the_spec_gives() {
@@ -170,7 +170,7 @@ async fn an_agent_that_closes_its_output_early_still_runs() {
     std::fs::write(stage.path("go"), "").unwrap();
     assert_eq!(
         running.wait_leader().await.unwrap().status,
-        flashrig::process::ExitStatus::Exited(4)
+        flashrig_process::ExitStatus::Exited(4)
     );
 }
 

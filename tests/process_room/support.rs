@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use flashrig::process::{Ended, Prepared, Running, Sandbox, Spec};
+use flashrig_process::{Ended, Prepared, Running, Sandbox, Spec};
 use tempfile::TempDir;
 
 /// The environment variable that marks every process of one test.

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use flashrig::server::installed::Manifest;
-use flashrig::server::{Surroundings, install};
+use flashrig_server::installed::Manifest;
+use flashrig_server::{Surroundings, install};
 
 use crate::stage::{Real, agent, alone, cache, environment, flashrig, installed};
 

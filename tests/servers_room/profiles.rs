@@ -2,7 +2,7 @@
 
 use super::{project, servers, servers_in};
 use crate::serving::Serving;
-use flashrig::server::{Library, LogEvent, events};
+use flashrig_server::{Library, LogEvent, events};
 use serde_json::Value;
 use std::fs;
 use tempfile::TempDir;

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use flashrig::sim::SimHandle;
+use flashrig_sim::SimHandle;
 use serde_json::{Value, json};
 
 use super::{MODEL, post_json};

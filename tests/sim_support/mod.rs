@@ -14,9 +14,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use flashrig::sim::truth::Truth;
-use flashrig::sim::{Faults, Script, Sim, SimConfig, SimHandle, SimProfile, SimTable};
 use flashrig::task::{Step, Walkthrough};
+use flashrig_sim::truth::Truth;
+use flashrig_sim::{Faults, Script, Sim, SimConfig, SimHandle, SimProfile, SimTable};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;

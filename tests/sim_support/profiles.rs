@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use flashrig::server::{Change, Kind, Library};
-use flashrig::sim::truth::read::TruthRead;
-use flashrig::sim::{Sim, SimConfig, SimHandle, SimProfile};
+use flashrig_server::{Change, Kind, Library};
+use flashrig_sim::truth::read::TruthRead;
+use flashrig_sim::{Sim, SimConfig, SimHandle, SimProfile};
 use hyper::StatusCode;
 use serde_json::{Value, json};
 

@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use flashrig::clock::{Origin, Seconds, Stamp};
-use flashrig::gateway::{
-    Activity, Gate, GatewayEvent, GatewaySession, KeyStyle, Limits, ListenConfig, Secret, Session,
-    Upstream as Target,
+use flashrig_clock::{Origin, Seconds, Stamp};
+use flashrig_gateway::{
+    Activity, Gate, GatewayEvent, GatewaySession, Limits, ListenConfig, Session,
 };
-use flashrig::records::Attempt;
+use flashrig_http::{KeyStyle, Secret, Upstream as Target};
+use flashrig_record::Attempt;
 
 use crate::upstream::{Peer, Upstream, soon};
 

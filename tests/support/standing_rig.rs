@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use flashrig::clock::Origin;
-use flashrig::gateway::{
-    ClientName, Gate, KeyStyle, Limits, Secret, Standing, StandingConfig, Upstream as Target,
-};
-use flashrig::standing::{Board, Heard};
+use flashrig_clock::Origin;
+use flashrig_gateway::standing::{Board, Heard};
+use flashrig_gateway::{ClientName, Gate, Limits, Standing, StandingConfig};
+use flashrig_http::{KeyStyle, Secret, Upstream as Target};
 use tokio::sync::mpsc;
 
 use crate::prometheus::Metrics;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flashrig::sim::Faults;
+use flashrig_sim::Faults;
 use serde_json::Value;
 
 use crate::{flashrig, sim, ttft};
@@ -139,7 +139,7 @@ fn a_server_that_does_not_take_the_length_fields_is_measured_and_the_reader_told
     let server = sim(
         1000.0,
         Faults {
-            refused_shapes: vec![flashrig::sim::RefusedShape::FixedLength],
+            refused_shapes: vec![flashrig_sim::RefusedShape::FixedLength],
             ..Faults::default()
         },
     );

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use flashrig::sim::{Faults, Sim, SimConfig, SimHandle, SimProfile, SimTable};
+use flashrig_sim::{Faults, Sim, SimConfig, SimHandle, SimProfile, SimTable};
 use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;

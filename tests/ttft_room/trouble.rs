@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use flashrig::sim::Faults;
+use flashrig_sim::Faults;
 use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -119,7 +119,7 @@ fn a_server_that_turns_requests_away_gets_a_line_for_them_and_the_answer_no() {
 }
 
 /// A server that answers one request of the run and accepts all others without a word.
-fn silent_after_one() -> flashrig::sim::SimHandle {
+fn silent_after_one() -> flashrig_sim::SimHandle {
     sim(
         1000.0,
         Faults {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use flashrig::task::{Fixture, FixtureCommit, FixtureFile, Source};
-use flashrig::workspace::Base;
+use flashrig_workspace::Base;
 use tempfile::TempDir;
 
 pub fn file(path: &str, bytes: impl AsRef<[u8]>) -> FixtureFile {

@@ -1,6 +1,6 @@
 use super::*;
-use crate::judge::tests::attempt;
-use crate::records::AttemptError;
+use flashrig_record::ErrorDetail;
+use flashrig_record::testing::attempt;
 
 fn evidence<'a>(attempts: &'a [Attempt], transcript: &'a Summary, exit: Exit) -> Evidence<'a> {
     Evidence {
@@ -25,10 +25,10 @@ fn done() -> Summary {
 
 #[test]
 fn exit_0_after_a_failed_last_request_is_a_server_error() {
-    let mut lost = attempt(Role::Main, End::Overloaded, 3.0, None, 4.0);
+    let mut lost = attempt(Role::Main, Outcome::Overloaded, 3.0, None, 4.0);
     lost.status = Some(529);
     let attempts = [
-        attempt(Role::Main, End::Complete, 1.0, Some(1.5), 2.0),
+        attempt(Role::Main, Outcome::Complete, 1.0, Some(1.5), 2.0),
         lost,
     ];
     let summary = Summary {
@@ -46,8 +46,8 @@ fn exit_0_after_a_failed_last_request_is_a_server_error() {
 #[test]
 fn exit_1_after_a_recovered_error_is_completed_and_says_so() {
     let attempts = [
-        attempt(Role::Main, End::Overloaded, 1.0, None, 1.5),
-        attempt(Role::Main, End::Complete, 2.0, Some(2.5), 3.0),
+        attempt(Role::Main, Outcome::Overloaded, 1.0, None, 1.5),
+        attempt(Role::Main, Outcome::Complete, 2.0, Some(2.5), 3.0),
     ];
     let outcome = judge(&evidence(&attempts, &done(), Exit::Code(1)));
     assert_eq!(outcome.status, Status::Completed);
@@ -62,7 +62,7 @@ fn exit_0_without_any_request_is_no_request_whatever_the_transcript_says() {
 
 #[test]
 fn a_result_without_an_exit_is_completed_no_exit() {
-    let attempts = [attempt(Role::Main, End::Complete, 1.0, Some(1.5), 2.0)];
+    let attempts = [attempt(Role::Main, Outcome::Complete, 1.0, Some(1.5), 2.0)];
     let summary = done();
     let mut e = evidence(&attempts, &summary, Exit::Stopped);
     e.ending = Ending::DidNotExit;
@@ -71,8 +71,8 @@ fn a_result_without_an_exit_is_completed_no_exit() {
 
 #[test]
 fn a_time_limit_amid_a_flowing_answer_says_that_it_flowed() {
-    let mut open = attempt(Role::Main, End::ClientAborted, 1.0, Some(1.5), 9.0);
-    open.clocks.last_token_s = Some(crate::clock::Seconds(8.9));
+    let mut open = attempt(Role::Main, Outcome::ClientAborted, 1.0, Some(1.5), 9.0);
+    open.clocks.last_token_s = Some(flashrig_clock::Seconds(8.9));
     let attempts = [open];
     let words = cut_off_request(&attempts);
     assert_eq!(words.as_deref(), Some("request 1 was still being answered"));
@@ -80,8 +80,8 @@ fn a_time_limit_amid_a_flowing_answer_says_that_it_flowed() {
 
 #[test]
 fn a_time_limit_with_a_request_open_tells_how_long_the_server_was_silent() {
-    let mut open = attempt(Role::Main, End::ClientAborted, 1.0, Some(1.5), 9.0);
-    open.clocks.last_token_s = Some(crate::clock::Seconds(2.0));
+    let mut open = attempt(Role::Main, Outcome::ClientAborted, 1.0, Some(1.5), 9.0);
+    open.clocks.last_token_s = Some(flashrig_clock::Seconds(2.0));
     let summary = Summary::default();
     let attempts = [open];
     let mut e = evidence(&attempts, &summary, Exit::Stopped);
@@ -96,8 +96,8 @@ fn a_time_limit_with_a_request_open_tells_how_long_the_server_was_silent() {
 
 #[test]
 fn a_time_limit_while_the_gate_held_the_request_is_not_laid_at_the_servers_door() {
-    let mut held = attempt(Role::Main, End::ClientAborted, 1.0, None, 9.0);
-    held.gate = Some(crate::records::GateFact {
+    let mut held = attempt(Role::Main, Outcome::ClientAborted, 1.0, None, 9.0);
+    held.gate = Some(flashrig_record::GateFact {
         let_in: 1,
         in_line: 0,
         overtaken: 0,
@@ -111,7 +111,7 @@ fn a_time_limit_while_the_gate_held_the_request_is_not_laid_at_the_servers_door(
 
 #[test]
 fn a_crash_before_the_result_is_an_agent_error_with_its_last_words() {
-    let attempts = [attempt(Role::Main, End::Complete, 1.0, Some(1.5), 2.0)];
+    let attempts = [attempt(Role::Main, Outcome::Complete, 1.0, Some(1.5), 2.0)];
     let summary = Summary {
         ended: false,
         ..done()
@@ -129,10 +129,10 @@ fn a_crash_before_the_result_is_an_agent_error_with_its_last_words() {
 
 #[test]
 fn a_prompt_beyond_the_context_names_the_knob() {
-    let mut refused = attempt(Role::Main, End::Refused, 1.0, None, 1.1);
+    let mut refused = attempt(Role::Main, Outcome::Refused, 1.0, None, 1.1);
     refused.status = Some(400);
     refused.refusal = Some(RefusalKind::ContextTooSmall);
-    refused.error = Some(AttemptError {
+    refused.error = Some(ErrorDetail {
         kind: Some("invalid_request_error".into()),
         message: "Prompt exceeds maximum context length: 40000 tokens requested, 8192 available"
             .into(),

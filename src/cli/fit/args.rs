@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::cli::args::ServerArgs;
-use crate::config::{Numbers, Sizes, parse_duration, parse_numbers, parse_sizes};
-use crate::records::RecallRule;
+use flashrig_config::{Numbers, Sizes, parse_duration, parse_numbers, parse_sizes};
+use flashrig_record::RecallRule;
 
 /// `flashrig fit`.
 #[derive(Clone, Debug, Args)]

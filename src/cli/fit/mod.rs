@@ -16,15 +16,15 @@ use super::loading::{
     Told, aim, begun, calibrated, can_reset, or_death, reach, speed, target, warmed_up,
 };
 use super::signals;
-use crate::clock::{Origin, Stamp};
-use crate::judge::fit::{answer, cells};
-use crate::load::{Client, Prepared, SessionPlan};
-use crate::records::{Calibration, LoadRun, LoadSpec, LoadWhat, RunState};
-use crate::report;
+use flashrig_clock::{Origin, Stamp};
+use flashrig_load::{Client, Prepared, SessionPlan};
+use flashrig_record::{Calibration, LoadRun, LoadSpec, LoadWhat, RunState};
+use flashrig_report::judge::fit::{answer, cells};
+
 use crate::run::fit::{Begin, FitContext, execute, shape};
 use crate::run::{Bus, Live, Stop};
-use crate::server::{Target, Watcher};
 use crate::store::{Store, Stored, read_run, write_atomically};
+use flashrig_server::{Target, Watcher};
 
 pub use args::FitArgs;
 
@@ -78,11 +78,11 @@ pub fn check(args: &FitArgs) -> Result<(), Failure> {
 }
 
 fn show(run: &LoadRun, folder: &Path, console: Console) -> Result<(), Failure> {
-    for (name, picture) in report::pictures(run) {
+    for (name, picture) in flashrig_report::pictures(run) {
         write_atomically(&folder.join(name), picture.as_bytes()).or_rig()?;
     }
     console
-        .run_result(run, || report::load_text(run), folder)
+        .run_result(run, || flashrig_report::load_text(run), folder)
         .or_rig()
 }
 

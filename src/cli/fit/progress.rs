@@ -7,11 +7,11 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use crate::cli::console::Console;
-use crate::clock::Stamp;
-use crate::config::count_in_words;
 use crate::plan::grid::{Step, steps};
-use crate::records::{LoadRun, LoadSpec, LoadWhat, Measured, StopKind};
 use crate::run::Live;
+use flashrig_clock::Stamp;
+use flashrig_config::count_in_words;
+use flashrig_record::{LoadRun, LoadSpec, LoadWhat, Measured, StopKind};
 
 /// Less than this is over before it is read.
 const WORTH_TELLING: Duration = Duration::from_secs(10);
@@ -112,7 +112,7 @@ impl Course {
         self.done = run
             .measured
             .iter()
-            .filter(|m| crate::judge::fit::is_finished(m))
+            .filter(|m| flashrig_report::judge::fit::is_finished(m))
             .map(step)
             .collect();
     }
@@ -162,7 +162,7 @@ fn words(left: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::fit::tests::{K32, measured, run};
+    use flashrig_record::testing::{K32, fit_run as run, measured};
 
     fn started(round: u32, sessions: u32) -> LoadWhat {
         LoadWhat::CellStarted {

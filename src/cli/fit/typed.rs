@@ -5,10 +5,10 @@ use std::time::Duration;
 use super::args::FitArgs;
 use crate::cli::exit::{Failure, usage};
 use crate::cli::loading::new_seed;
-use crate::clock::Seconds;
-use crate::config::count_in_words;
 use crate::plan::grid::sizes;
-use crate::records::{LoadRun, LoadSpec, Managed, RecallRule, Server, SideSpec, Thresholds};
+use flashrig_clock::Seconds;
+use flashrig_config::count_in_words;
+use flashrig_record::{LoadRun, LoadSpec, Managed, RecallRule, Server, SideSpec, Thresholds};
 
 /// Tokens of a side request's prompt.
 const SIDE_PROMPT_TOKENS: u64 = 200;
@@ -282,7 +282,7 @@ fn started_otherwise(found: &Server, was: &Server) -> Option<(&'static str, Stri
 /// # Errors
 /// It is none of `fit`, or it is finished.
 pub fn is_open(run: &LoadRun) -> Result<(), Failure> {
-    use crate::records::RunState;
+    use flashrig_record::RunState;
     if run.command != "fit" {
         return Err(usage(format!(
             "--resume: {} is a run of {}, not of fit",

@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use crate::cli::args::{GateOrderArg, SandboxArg, ServerArgs};
-use crate::config::{parse_count, parse_duration};
-use crate::egress::Pattern;
+use flashrig_config::{parse_count, parse_duration};
+use flashrig_gateway::egress::Pattern;
 
 /// `flashrig pair`.
 #[derive(Clone, Debug, Args)]

@@ -15,15 +15,15 @@ use crate::cli::instrument::{host, rig, started_at, writable};
 use crate::cli::loading::{can_reset, note_start, or_death, target};
 use crate::cli::setting::{Setting, sandbox};
 use crate::cli::{progress, signals};
-use crate::clock::{Origin, Seconds};
-use crate::gateway::EventLoop;
-use crate::judge::answer;
 use crate::plan::Plan;
-use crate::records::{RUN_SCHEMA, Run, RunState, Spec};
-use crate::report;
+use flashrig_clock::{Origin, Seconds};
+use flashrig_gateway::EventLoop;
+use flashrig_record::{RUN_SCHEMA, Run, RunState, Spec};
+use flashrig_report::judge::answer;
+
 use crate::run::{Bodies, Bus, Context, Live, Scratch, Stop, execute, warm_up};
-use crate::server::{Target, Watcher};
 use crate::store::Store;
+use flashrig_server::{Target, Watcher};
 use surroundings::{bases, dialects, find_agents, needed_programs, reach, secret};
 use typed::{Typed, plan};
 
@@ -78,7 +78,7 @@ pub async fn pair(args: PairArgs, console: Console) -> Result<Exit, Failure> {
     watching.abort();
     let (done, results) = result?;
     console
-        .run_result(&done.run, || report::text(&done.run), &results)
+        .run_result(&done.run, || flashrig_report::text(&done.run), &results)
         .or_rig()?;
     Ok(match (done.run.state, &done.run.verdict) {
         (RunState::Interrupted, _) => Exit::Interrupted,

@@ -13,11 +13,11 @@ use crate::cli::exit::{Exit, Failure, OrFail, usage};
 use crate::cli::loading::follow_log;
 use crate::cli::setting::Setting;
 use crate::plan::Agent;
-use crate::records::Dialect;
-use crate::server::{Connected, Target, Wanted, connect};
-use crate::sim::Script;
 use crate::task::{Source, Task};
-use crate::workspace::Base;
+use flashrig_record::Dialect;
+use flashrig_server::{Connected, Target, Wanted, connect};
+use flashrig_sim::Script;
+use flashrig_workspace::Base;
 
 /// Every program that the tasks need is on PATH.
 pub fn needed_programs(tasks: &[Arc<Task>], setting: &Setting) -> Result<(), Failure> {

@@ -9,8 +9,8 @@ use crate::agent::{self, CommandLine, Profile};
 use crate::cli::args::GateOrderArg;
 use crate::cli::exit::{Failure, OrFail, usage};
 use crate::plan::{Agent, Plan};
-use crate::records::{CachePolicy, GateSpec, Thresholds};
 use crate::task::{self, Task};
+use flashrig_record::{CachePolicy, GateSpec, Thresholds};
 
 /// What was typed, read and validated: tasks and the profiles of their agents.
 pub struct Typed {

@@ -9,7 +9,7 @@ use clap::{ArgMatches, CommandFactory as _, Parser as _};
 use crate::cli::args::{Cli, Command, ServerArgs};
 use crate::cli::exit::{Failure, OrFail, usage};
 use crate::cli::{fit, pair, ttft};
-use crate::config::nearest;
+use flashrig_config::nearest;
 
 /// The commands that can be measured.
 const MEASURABLE: [&str; 3] = ["pair", "fit", "ttft"];

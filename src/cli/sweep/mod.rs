@@ -14,10 +14,10 @@ use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
 use super::instrument::{host, rig, started_at, writable};
 use super::signals;
-use crate::clock::{Origin, Seconds, Stamp};
-use crate::judge::sweep::measured;
-use crate::records::{RunState, SWEEP_SCHEMA, Sweep, SweepSpec, SweepWhat};
-use crate::report;
+use flashrig_clock::{Origin, Seconds, Stamp};
+use flashrig_record::{RunState, SWEEP_SCHEMA, Sweep, SweepSpec, SweepWhat};
+use flashrig_report::judge::sweep::measured;
+
 use crate::run::sweep::{Begin, SweepContext, execute};
 use crate::run::{Bus, Live, Stop};
 use crate::store::Store;
@@ -60,7 +60,11 @@ pub async fn sweep(args: SweepArgs, console: Console) -> Result<Exit, Failure> {
     watching.abort();
     let (sweep, folder) = result?;
     console
-        .run_result(&sweep, || report::sweep_text(&sweep), &shown(&folder))
+        .run_result(
+            &sweep,
+            || flashrig_report::sweep_text(&sweep),
+            &shown(&folder),
+        )
         .or_rig()?;
     Ok(exit(&sweep))
 }

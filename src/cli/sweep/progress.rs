@@ -3,10 +3,10 @@
 use tokio::sync::mpsc;
 
 use crate::cli::console::Console;
-use crate::config::seconds_in_words;
-use crate::records::{Sweep, SweepWhat, Unit, UnitOutcome};
-use crate::report::sweep_left;
 use crate::run::Live;
+use flashrig_config::seconds_in_words;
+use flashrig_record::{Sweep, SweepWhat, Unit, UnitOutcome};
+use flashrig_report::sweep_left;
 
 /// Shows what is told until nobody tells any more.
 pub async fn show(console: Console, mut told: mpsc::UnboundedReceiver<Live<SweepWhat>>) {

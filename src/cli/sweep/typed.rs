@@ -12,11 +12,11 @@ use super::args::SweepArgs;
 use super::inner::{self, Inner};
 use crate::cli::exit::{Exit, Failure, OrFail, usage};
 use crate::cli::loading::{new_seed, target};
-use crate::config::{Profiles, nearest};
 use crate::plan::sweep::{combinations, parse_setting};
-use crate::records::{NamedFile, RunState, Sweep, SweepSetting, SweepSpec};
 use crate::run::sweep::command_line;
-use crate::server::{FlagCheck, LogPattern, Target, check_flags, files_of};
+use flashrig_config::{Profiles, nearest};
+use flashrig_record::{NamedFile, RunState, Sweep, SweepSetting, SweepSpec};
+use flashrig_server::{FlagCheck, LogPattern, Target, check_flags, files_of};
 
 /// How often each combination is measured unless it is said.
 const ROUNDS: u32 = 3;
@@ -166,7 +166,12 @@ fn startable(server: &str, project: &Path) -> Result<Target, Failure> {
 }
 
 fn profile_hash(server: &str, project: &Path) -> Result<String, Failure> {
-    let profiles = Profiles::new("server", "servers", Some(project));
+    let profiles = Profiles::new(
+        "server",
+        "servers",
+        Some(project),
+        &flashrig_harness::HARNESS,
+    );
     let (_, text) = profiles.text(server).or_usage()?;
     Ok(hex(&Sha256::digest(text.as_bytes())))
 }

@@ -8,13 +8,13 @@ use tokio::sync::oneshot;
 use super::FitContext;
 use super::lanes::{Broken, Lanes, name};
 use super::sides::{Over, Sides};
-use crate::clock::Seconds;
-use crate::load::{Meter, Prepared, SessionAttempt, SessionPlan, salt};
 use crate::plan::grid::Step;
-use crate::records::{Lane, Measured, SideTurn, StopKind, Turn};
 use crate::run::Stop;
 use crate::run::server_life::{Lost, found_lost};
-use crate::server::{IdleError, life_words, pulse, wait_idle};
+use flashrig_clock::Seconds;
+use flashrig_load::{Meter, Prepared, SessionAttempt, SessionPlan, salt};
+use flashrig_record::{Lane, Measured, SideTurn, StopKind, Turn};
+use flashrig_server::{IdleError, life_words, pulse, wait_idle};
 
 /// The longest wait for the server to be idle, on the wall clock.
 const IDLE_LIMIT: Duration = Duration::from_secs(600);

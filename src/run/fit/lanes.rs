@@ -11,9 +11,9 @@ use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
 use super::{FitContext, stop_kind};
-use crate::clock::Seconds;
-use crate::load::{Prepared, SessionAttempt};
-use crate::records::{CellStop, End, Lane, Role, StopKind, Turn};
+use flashrig_clock::Seconds;
+use flashrig_load::{Prepared, SessionAttempt};
+use flashrig_record::{CellStop, Lane, Outcome, Role, StopKind, Turn};
 
 /// The sessions of a combination.
 #[derive(Clone, Debug)]
@@ -151,7 +151,7 @@ impl Lanes {
             let cut = rows.iter().find(|row| {
                 row.session == lane.id
                     && row.attempt.role == Role::Main
-                    && row.attempt.end == End::ClientAborted
+                    && row.attempt.end == Outcome::ClientAborted
             });
             if let Some(row) = cut {
                 let number = u32::try_from(lane.turns.len()).unwrap_or(u32::MAX);
@@ -210,14 +210,14 @@ fn broken(lane: &str, turn: &Turn) -> Option<Broken> {
         format!("turn {}", turn.index)
     };
     let what = match turn.end {
-        End::Refused => "was refused",
-        End::Overloaded => "was turned away for too much load",
-        End::Stalled => "got no token within the limit",
-        End::Truncated => "broke off before its end",
-        End::ErrorInStream => "ended with an error in its stream",
-        End::Unreachable => "found no server",
-        End::ClientAborted => "was broken off",
-        End::UpstreamError | End::RejectedByGateway | End::Complete => "failed",
+        Outcome::Refused => "was refused",
+        Outcome::Overloaded => "was turned away for too much load",
+        Outcome::Stalled => "got no token within the limit",
+        Outcome::Truncated => "broke off before its end",
+        Outcome::ErrorInStream => "ended with an error in its stream",
+        Outcome::Unreachable => "found no server",
+        Outcome::ClientAborted => "was broken off",
+        Outcome::UpstreamError | Outcome::RejectedByGateway | Outcome::Complete => "failed",
     };
     let words = turn
         .error
@@ -247,7 +247,7 @@ fn cut_turn(index: u32, row: &SessionAttempt, speed: f64) -> Turn {
         answered_model: row.attempt.answered_model.clone(),
         asked: None,
         right: None,
-        end: End::ClientAborted,
+        end: Outcome::ClientAborted,
         refusal: None,
         error: None,
     }

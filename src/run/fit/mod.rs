@@ -19,18 +19,20 @@ use anyhow::Context as _;
 use super::rounds::own_cpu;
 use super::server_life::{self, bring_back, is_lost, tell_lost};
 use super::{Bus, RunError, Stop, warm_up_sessions};
-use crate::clock::Seconds;
-use crate::config::count_in_words;
-use crate::judge::fit::{blocked, cell as judge_cell, cells, is_finished, passes, verdict};
-use crate::load::{Client, SessionAttempt, WarmUp};
 use crate::plan::grid::{Step, lone_steps, size_steps, steps};
 use crate::plan::search::{Found, Search};
-use crate::records::{
+use crate::store::StoreError;
+use flashrig_clock::Seconds;
+use flashrig_config::count_in_words;
+use flashrig_load::{Client, SessionAttempt, WarmUp};
+use flashrig_record::{
     Calibration, Cell, CellStop, CellVerdict, LeftOut, LoadRun, LoadSpec, LoadWhat, Measured,
     StopKind,
 };
-use crate::server::{Connected, Watcher};
-use crate::store::StoreError;
+use flashrig_report::judge::fit::{
+    blocked, cell as judge_cell, cells, is_finished, passes, verdict,
+};
+use flashrig_server::{Connected, Watcher};
 
 /// Everything that a run needs, prepared.
 #[derive(Debug)]
@@ -293,17 +295,17 @@ fn keep(
 }
 
 /// How a request's end reads as the end of a combination; `None` for a whole answer.
-fn stop_kind(end: crate::records::End) -> Option<StopKind> {
-    use crate::records::End;
+fn stop_kind(end: flashrig_record::Outcome) -> Option<StopKind> {
+    use flashrig_record::Outcome;
     match end {
-        End::Complete => None,
-        End::Refused | End::Overloaded => Some(StopKind::Refused),
-        End::Stalled => Some(StopKind::Stalled),
-        End::Truncated
-        | End::ErrorInStream
-        | End::ClientAborted
-        | End::UpstreamError
-        | End::Unreachable
-        | End::RejectedByGateway => Some(StopKind::Failed),
+        Outcome::Complete => None,
+        Outcome::Refused | Outcome::Overloaded => Some(StopKind::Refused),
+        Outcome::Stalled => Some(StopKind::Stalled),
+        Outcome::Truncated
+        | Outcome::ErrorInStream
+        | Outcome::ClientAborted
+        | Outcome::UpstreamError
+        | Outcome::Unreachable
+        | Outcome::RejectedByGateway => Some(StopKind::Failed),
     }
 }

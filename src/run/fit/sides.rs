@@ -6,10 +6,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::FitContext;
-use crate::clock::Seconds;
-use crate::load::{SidePlan, salt, side};
 use crate::plan::grid::Step;
-use crate::records::{SideSpec, SideTurn};
+use flashrig_clock::Seconds;
+use flashrig_load::{SidePlan, salt, side};
+use flashrig_record::{SideSpec, SideTurn};
 
 /// Tokens of a side request's answer: a title, a yes or no.
 pub const SIDE_ANSWER_TOKENS: u32 = 32;

@@ -11,11 +11,11 @@ use std::path::PathBuf;
 
 use super::rounds::own_cpu;
 use super::{Bus, Stop};
-use crate::judge::sweep::{rows, verdict};
 use crate::plan::sweep::{Step, steps};
-use crate::records::{RunState, Sweep, SweepWhat, UnitBegun};
-use crate::server::LogPattern;
 use crate::store::StoreError;
+use flashrig_record::{RunState, Sweep, SweepWhat, UnitBegun};
+use flashrig_report::judge::sweep::{rows, verdict};
+use flashrig_server::LogPattern;
 
 pub use unit::command_line;
 

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
-use crate::records::SettingProof;
-use crate::server::{LogEvent, LogPattern, events, same_value};
+use flashrig_record::SettingProof;
+use flashrig_server::{LogEvent, LogPattern, events, same_value};
 
 /// Settings are told when a server starts, or at its first request.
 const READ: u64 = 4 << 20;
@@ -59,7 +59,7 @@ fn proofs(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::Library;
+    use flashrig_server::Library;
 
     #[test]
     fn a_setting_is_proven_by_the_line_that_tells_its_value_and_disproven_by_another() {

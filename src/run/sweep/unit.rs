@@ -8,14 +8,14 @@ use tokio::time::{Instant, sleep_until};
 
 use super::SweepContext;
 use super::proof::told_by_log;
-use crate::clock::{Seconds, Stamp};
-use crate::config::in_words;
-use crate::judge::sweep::{Reading, of_load, of_pair};
-use crate::process::{
+use crate::store::{Stored, read_run};
+use flashrig_clock::{Seconds, Stamp};
+use flashrig_config::in_words;
+use flashrig_process::{
     ExitStatus, Output, OutputLimits, Prepared, Running, Sandbox, Spec, StopReason, TreeEnd,
 };
-use crate::records::{SettingProof, SweepSpec, Unit, UnitBegun, UnitOutcome};
-use crate::store::{Stored, read_run};
+use flashrig_record::{SettingProof, SweepSpec, Unit, UnitBegun, UnitOutcome};
+use flashrig_report::judge::sweep::{Reading, of_load, of_pair};
 
 /// For the measured command to bring its own sessions to an end after it was asked to.
 const STOP_LIMIT: Duration = Duration::from_secs(60);

@@ -16,20 +16,20 @@ use stall::{is_lost, note, stopped};
 use super::rounds::own_cpu;
 use super::server_life::{self, Lost, bring_back, found_lost, tell_lost};
 use super::{Bus, RunError, Stop, warm_up_sessions};
-use crate::clock::Seconds;
-use crate::config::in_words;
-use crate::judge::ttft::{rows, verdict};
-use crate::load::{Client, Meter, Prepared, SessionAttempt, SessionPlan, WarmUp, salt};
-use crate::records::{
+use flashrig_clock::Seconds;
+use flashrig_config::in_words;
+use flashrig_load::{Client, Meter, Prepared, SessionAttempt, SessionPlan, WarmUp, salt};
+use flashrig_record::{
     Calibration, CellStop, Lane, LeftOut, LoadRun, LoadSpec, LoadWhat, Measured, RunState,
     StopKind, Turn,
 };
-use crate::server::{Connected, IdleError, Served, Watcher, wait_idle, watch_pulse};
+use flashrig_report::judge::ttft::{rows, verdict};
+use flashrig_server::{Connected, IdleError, Served, Watcher, wait_idle, watch_pulse};
 
 /// The longest wait for the server to be idle, on the wall clock.
 const IDLE_LIMIT: Duration = Duration::from_secs(600);
 /// Name of the one long prompt among the short ones.
-pub use crate::judge::ttft::LONG;
+pub use flashrig_report::judge::ttft::LONG;
 
 /// Everything that a run needs, prepared.
 #[derive(Debug)]

@@ -2,14 +2,14 @@
 //! and named.
 
 use super::{TtftContext, turns};
-use crate::records::{CellStop, End, Lane, StopKind, Turn};
 use crate::run::Lost;
 use crate::run::server_life::found_lost;
-use crate::server::{Pulse, Served, pulse, stall_words};
+use flashrig_record::{CellStop, Lane, Outcome, StopKind, Turn};
+use flashrig_server::{Pulse, Served, pulse, stall_words};
 
 /// Counts what came of requests.
 pub fn note(served: &mut Served, lanes: &[Lane]) {
-    let reached = turns(lanes).filter(|turn| turn.end != End::Unreachable);
+    let reached = turns(lanes).filter(|turn| turn.end != Outcome::Unreachable);
     served.sent += u32::try_from(reached.count()).unwrap_or(u32::MAX);
     let generated = turns(lanes).filter(|turn| turn.ttft_s.is_some());
     served.generated += u32::try_from(generated.count()).unwrap_or(u32::MAX);
@@ -20,7 +20,7 @@ pub async fn is_lost(context: &TtftContext, lanes: &[Lane]) -> Option<Lost> {
     let is_broken = |turn: &Turn| {
         matches!(
             turn.end,
-            End::Unreachable | End::Truncated | End::UpstreamError | End::Stalled
+            Outcome::Unreachable | Outcome::Truncated | Outcome::UpstreamError | Outcome::Stalled
         )
     };
     if !turns(lanes).any(is_broken) {
@@ -37,7 +37,7 @@ pub async fn stopped(
     seen: Option<Pulse>,
 ) -> Option<CellStop> {
     let all = |end| turns(lanes).all(|turn: &Turn| turn.end == end);
-    if all(End::Unreachable) {
+    if all(Outcome::Unreachable) {
         let words = turns(lanes).find_map(|turn| turn.error.as_ref().map(|e| e.message.clone()));
         return Some(CellStop {
             kind: StopKind::Failed,
@@ -47,7 +47,9 @@ pub async fn stopped(
             ),
         });
     }
-    let stalled = turns(lanes).filter(|turn| turn.end == End::Stalled).count();
+    let stalled = turns(lanes)
+        .filter(|turn| turn.end == Outcome::Stalled)
+        .count();
     if stalled == 0 {
         return None;
     }

@@ -1,0 +1,113 @@
+//! One client's connection: its requests served, and a row for a head that cannot be read.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use super::exchange::{self, Shared};
+use super::reply::Reason;
+use super::slow_head::{self, HeadTimer};
+use flashrig_clock::Stamp;
+use flashrig_http::describe;
+use flashrig_http::stamped::StampedStream;
+use flashrig_record::{Dialect, Outcome};
+
+/// Whether a listener is draining; those of sessions never do.
+pub(super) type Draining = Option<watch::Receiver<bool>>;
+
+/// Waits until a listener is to drain.
+pub(super) async fn begins(draining: &mut Draining) {
+    if let Some(draining) = draining
+        && draining.wait_for(|drain| *drain).await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
+/// Serves a connection to its end, or, when draining begins, to the end of its request.
+pub(super) async fn connection(stream: TcpStream, shared: Arc<Shared>, mut draining: Draining) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "cannot set TCP_NODELAY");
+    }
+    let (stream, socket) = StampedStream::new(stream);
+    let for_unread = Arc::clone(&shared);
+    let reads = socket.clone();
+    let head_bytes = shared.limits.head_bytes;
+    let head_time = shared.limits.head_time;
+    let timer = HeadTimer::new(socket.clone(), head_time);
+    let service = service_fn(move |request| {
+        let serving = exchange::serve(Arc::clone(&shared), request, socket.clone());
+        Box::pin(async move { Ok::<_, Infallible>(serving.await) })
+    });
+    let mut served = http1::Builder::new()
+        .preserve_header_case(true)
+        .auto_date_header(false)
+        .max_headers(256)
+        .max_header_size(head_bytes)
+        .timer(timer)
+        .header_read_timeout(head_time)
+        .serve_connection(stream, service);
+    let serving = async {
+        if draining.is_none() {
+            return (&mut served).await;
+        }
+        tokio::select! {
+            ended = &mut served => return ended,
+            () = begins(&mut draining) => {}
+        }
+        Pin::new(&mut served).graceful_shutdown();
+        (&mut served).await
+    };
+    let Err(error) = serving.await else {
+        return;
+    };
+    // hyper answers most of what it cannot read by itself; the row is written here.
+    let (status, by_hyper) = match told(&error) {
+        Some(told) => told,
+        None => return,
+    };
+    let ledger = for_unread.doors.unread();
+    let mut recording = ledger.begin("", "", Dialect::Other, reads.last_read());
+    recording.attempt.status = Some(status.as_u16());
+    let (reason, words) = if error.is_timeout() {
+        let seconds = head_time.as_secs_f64();
+        let words = format!("the request's head was not whole {seconds} s after its first byte");
+        (Reason::SlowHead, words)
+    } else {
+        (Reason::BadRequest, describe(&error))
+    };
+    recording.attempt.error = Some(reason.error(&words));
+    recording.finish(Outcome::RejectedByGateway, Stamp::now());
+    if !by_hyper {
+        slow_head::answer(served.into_parts().io.into_inner(), status, reason, &words).await;
+    }
+}
+
+/// The status that a client gets for a head that cannot be read, and whether hyper has sent it;
+/// `None` when the connection ended otherwise.
+fn told(error: &hyper::Error) -> Option<(StatusCode, bool)> {
+    if error.is_timeout() {
+        return Some((StatusCode::REQUEST_TIMEOUT, false));
+    }
+    if !error.is_parse() {
+        return None;
+    }
+    // Its words are all that tells these apart.
+    let words = error.to_string();
+    Some(if words.contains("URI too long") {
+        (StatusCode::URI_TOO_LONG, true)
+    } else if error.is_parse_too_large() {
+        (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, true)
+    } else if words.contains("HTTP2 preface") {
+        (StatusCode::HTTP_VERSION_NOT_SUPPORTED, false)
+    } else {
+        (StatusCode::BAD_REQUEST, true)
+    })
+}

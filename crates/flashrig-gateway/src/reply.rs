@@ -1,0 +1,181 @@
+//! The gateway's own answers, in the form the client's dialect gives to errors, so that agents
+//! show the words instead of failing to read them.
+
+use bytes::Bytes;
+use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use hyper::http::Response;
+use hyper::{Method, StatusCode};
+use serde_json::Value;
+
+use super::body::GatewayBody;
+use super::doors::{Access, Page};
+use flashrig_record::{Dialect, ErrorDetail, PROMPT_TOO_LONG};
+
+/// Why the gateway answers in the server's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// The client did not present the session's token.
+    Unauthorized,
+    /// A web page made the request, or it is for another host.
+    Forbidden,
+    /// The request is not proper HTTP.
+    BadRequest,
+    /// The request's head did not come to its end.
+    SlowHead,
+    /// A method that only proxies understand.
+    NotAProxy,
+    /// The body is above the limit.
+    TooLarge,
+    /// The prompt is above the limit.
+    PromptTooLong,
+    /// No connection to the server.
+    Unreachable,
+    /// The connection gave no answer.
+    NoAnswer,
+    /// The server was silent for longer than the time limit.
+    Silent,
+}
+
+impl Reason {
+    pub(super) fn status(self) -> StatusCode {
+        match self {
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::BadRequest | Self::PromptTooLong => StatusCode::BAD_REQUEST,
+            Self::SlowHead => StatusCode::REQUEST_TIMEOUT,
+            Self::NotAProxy => StatusCode::METHOD_NOT_ALLOWED,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Unreachable | Self::NoAnswer => StatusCode::BAD_GATEWAY,
+            Self::Silent => StatusCode::GATEWAY_TIMEOUT,
+        }
+    }
+
+    fn anthropic_type(self) -> &'static str {
+        match self {
+            Self::Unauthorized => "authentication_error",
+            Self::Forbidden => "permission_error",
+            Self::BadRequest | Self::SlowHead | Self::NotAProxy | Self::PromptTooLong => {
+                "invalid_request_error"
+            }
+            Self::TooLarge => "request_too_large",
+            Self::Unreachable | Self::NoAnswer => "api_error",
+            Self::Silent => "timeout_error",
+        }
+    }
+
+    fn openai_type(self) -> &'static str {
+        match self {
+            Self::Unauthorized
+            | Self::Forbidden
+            | Self::BadRequest
+            | Self::SlowHead
+            | Self::NotAProxy
+            | Self::TooLarge
+            | Self::PromptTooLong => "invalid_request_error",
+            Self::Unreachable | Self::NoAnswer | Self::Silent => "server_error",
+        }
+    }
+
+    /// The kind under which the attempt's record files the fault.
+    pub(super) fn code(self) -> &'static str {
+        match self {
+            Self::Unauthorized => "invalid_api_key",
+            Self::Forbidden => "web_page_or_other_host",
+            Self::BadRequest => "malformed_request",
+            Self::SlowHead => "slow_head",
+            Self::NotAProxy => "not_a_proxy",
+            Self::TooLarge => "request_too_large",
+            Self::PromptTooLong => PROMPT_TOO_LONG,
+            Self::Unreachable => "server_unreachable",
+            Self::NoAnswer => "no_http_answer",
+            Self::Silent => "time_limit",
+        }
+    }
+
+    /// The fault as the attempt's record has it.
+    pub(super) fn error(self, message: &str) -> ErrorDetail {
+        ErrorDetail {
+            kind: Some(self.code().to_owned()),
+            message: message.to_owned(),
+            field: None,
+        }
+    }
+}
+
+/// One of the gateway's own pages, to those who may read it.
+pub(super) fn page(method: &Method, page: Page, access: Access) -> Response<GatewayBody> {
+    let own = |status, content_type, text: String| {
+        let mut response = Response::new(GatewayBody::own(Bytes::from(text)));
+        *response.status_mut() = status;
+        response
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        response
+    };
+    const PLAIN: &str = "text/plain; charset=utf-8";
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        let words = "this page is the gateway's own; read it with GET\n".to_owned();
+        let mut response = own(StatusCode::METHOD_NOT_ALLOWED, PLAIN, words);
+        let headers = response.headers_mut();
+        headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        // A body that may have come along is not read.
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        return response;
+    }
+    if let Access::Stranger(words) = access {
+        return own(StatusCode::FORBIDDEN, PLAIN, words + "\n");
+    }
+    if matches!(access, Access::TokenNeeded) {
+        let words = "send a client's token as `authorization: Bearer`\n".to_owned();
+        let mut response = own(StatusCode::UNAUTHORIZED, PLAIN, words);
+        response
+            .headers_mut()
+            .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        return response;
+    }
+    own(StatusCode::OK, page.content_type, page.text)
+}
+
+/// The answer and its body's length in bytes.
+pub(super) fn reply(
+    dialect: Dialect,
+    reason: Reason,
+    message: &str,
+) -> (Response<GatewayBody>, u64) {
+    let body = match dialect {
+        Dialect::AnthropicMessages | Dialect::AnthropicCountTokens => serde_json::json!({
+            "type": "error",
+            "error": {"type": reason.anthropic_type(), "message": message},
+        }),
+        Dialect::OpenaiChat | Dialect::OpenaiResponses | Dialect::Models | Dialect::Other => {
+            serde_json::json!({
+                "error": {
+                    "message": message,
+                    "type": reason.openai_type(),
+                    "param": null,
+                    "code": reason.code(),
+                },
+            })
+        }
+    };
+    let (mut response, length) = json(reason.status(), &body);
+    if matches!(reason, Reason::TooLarge | Reason::BadRequest) {
+        // The rest of the request may never be read, so the connection cannot be used again.
+        response
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    (response, length)
+}
+
+/// A body of JSON as an answer, and its length in bytes.
+pub(super) fn json(status: StatusCode, body: &Value) -> (Response<GatewayBody>, u64) {
+    let bytes = Bytes::from(body.to_string());
+    let length = bytes.len() as u64;
+    let mut response = Response::new(GatewayBody::own(bytes));
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    (response, length)
+}

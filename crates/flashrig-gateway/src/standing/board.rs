@@ -1,0 +1,163 @@
+//! The clients of the listener: hears of their requests, gives snapshots.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::sync::{mpsc, watch};
+
+use super::histogram::{Histogram, LAG};
+use super::log::Log;
+use super::metrics::metrics;
+use super::tally::{ClientFigures, Tally};
+use crate::{Activity, Clientele, GatewayEvent, Observer, Page};
+use flashrig_record::Attempt;
+
+/// Where Prometheus finds the metrics. Never forwarded.
+pub const METRICS_PATH: &str = "/metrics";
+/// Where a watchdog finds that the gateway serves. Never forwarded.
+pub const HEALTH_PATH: &str = "/flashrig/health";
+/// Requests that are told and not yet shown; a terminal that stands still must not fill the memory.
+const MOST_UNSHOWN: usize = 1024;
+
+/// A request that ended, as it is told to who shows it.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    /// Whose it was.
+    pub client: Arc<str>,
+    /// The request.
+    pub attempt: Box<Attempt>,
+}
+
+/// All clients at one moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// In the order of their names.
+    pub clients: Vec<ClientSnapshot>,
+    /// The lag of the gateway's event loop, in seconds.
+    pub lag: Histogram,
+}
+
+/// One client at one moment.
+#[derive(Clone, Debug)]
+pub struct ClientSnapshot {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Requests in flight.
+    pub in_flight: u32,
+    /// Those of them that have no generated token yet.
+    pub waiting: u32,
+    /// What its requests add up to.
+    pub figures: ClientFigures,
+}
+
+/// The clients of a listener.
+#[derive(Debug)]
+pub struct Board {
+    clients: Mutex<BTreeMap<Arc<str>, Arc<Client>>>,
+    lag: Mutex<Histogram>,
+    told: mpsc::Sender<Heard>,
+    log: Option<Log>,
+    /// For the observers that it makes.
+    own: Weak<Self>,
+}
+
+#[derive(Debug)]
+struct Client {
+    name: Arc<str>,
+    activity: watch::Receiver<Activity>,
+    tally: Mutex<Tally>,
+}
+
+impl Board {
+    /// A board without clients, and what tells of the requests that end. Those that nobody takes
+    /// off in time are left out there, but not in the figures or in the log.
+    pub fn new(log: Option<Log>) -> (Arc<Self>, mpsc::Receiver<Heard>) {
+        let (told, heard) = mpsc::channel(MOST_UNSHOWN);
+        let board = Arc::new_cyclic(|own| Self {
+            clients: Mutex::default(),
+            lag: Mutex::new(Histogram::new(LAG)),
+            told,
+            log,
+            own: own.clone(),
+        });
+        (board, heard)
+    }
+
+    /// Takes in how late the event loop was, in seconds.
+    pub fn lag(&self, seconds: f64) {
+        lock(&self.lag).note(seconds);
+    }
+
+    /// All clients now.
+    pub fn snapshot(&self) -> Snapshot {
+        let clients: Vec<_> = lock(&self.clients).values().cloned().collect();
+        Snapshot {
+            clients: clients.iter().map(|client| client.snapshot()).collect(),
+            lag: lock(&self.lag).clone(),
+        }
+    }
+
+    fn finished(&self, client: &Client, attempt: &Attempt) {
+        let heard = Heard {
+            client: Arc::clone(&client.name),
+            attempt: Box::new(attempt.clone()),
+        };
+        if let Some(log) = &self.log {
+            log.write(heard.clone());
+        }
+        let _ = self.told.try_send(heard);
+    }
+}
+
+impl Clientele for Board {
+    fn client(&self, name: &str, activity: watch::Receiver<Activity>) -> Box<dyn Observer> {
+        let name: Arc<str> = name.into();
+        let client = Arc::new(Client {
+            name: Arc::clone(&name),
+            activity,
+            tally: Mutex::default(),
+        });
+        lock(&self.clients).insert(name, Arc::clone(&client));
+        let board = self.own.clone();
+        Box::new(move |event: GatewayEvent| {
+            lock(&client.tally).hear(&event);
+            if let (GatewayEvent::Finished(attempt), Some(board)) = (&event, board.upgrade()) {
+                board.finished(&client, attempt);
+            }
+        })
+    }
+
+    fn page(&self, path: &str) -> Option<Page> {
+        match path {
+            METRICS_PATH => Some(Page {
+                content_type: "text/plain; version=0.0.4; charset=utf-8",
+                text: metrics(&self.snapshot()),
+                private: true,
+            }),
+            HEALTH_PATH => Some(Page {
+                content_type: "text/plain; charset=utf-8",
+                text: "ok\n".to_owned(),
+                private: false,
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl Client {
+    fn snapshot(&self) -> ClientSnapshot {
+        let tally = lock(&self.tally);
+        let in_flight = self.activity.borrow().in_flight;
+        let generating = u32::try_from(tally.generating()).unwrap_or(u32::MAX);
+        ClientSnapshot {
+            name: Arc::clone(&self.name),
+            in_flight,
+            waiting: in_flight.saturating_sub(generating),
+            figures: tally.figures.clone(),
+        }
+    }
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}

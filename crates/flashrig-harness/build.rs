@@ -1,0 +1,6 @@
+//! Embedded folders are read at compile time; without this, a file added to one of them would
+//! not be noticed.
+
+fn main() {
+    println!("cargo:rerun-if-changed=harness");
+}

@@ -1,0 +1,178 @@
+//! The gated arm beside the other two: its ratios, and what to know before trusting them.
+
+use super::time::{makespan_ratio, two_arms, worst_of};
+use crate::stats;
+use flashrig_record::{Arm, ArmKind, GatedVerdict, Run};
+
+/// Below this a request was let in at once; what is left is the rig's own work.
+const HELD_S: f64 = 0.005;
+
+/// Judges the gated arm over the valid rounds; `None` when the run has none.
+pub fn judge(run: &Run) -> Option<GatedVerdict> {
+    run.spec.gate?;
+    let valid = || run.rounds.iter().filter(|r| r.valid);
+    let ids: Vec<&str> = run.spec.sessions.iter().map(|s| s.id.as_str()).collect();
+    let alone: Vec<(&Arm, &Arm)> = valid()
+        .filter_map(|r| two_arms(r, ArmKind::Gated, ArmKind::BackToBack))
+        .collect();
+    let worst: Vec<f64> = alone
+        .iter()
+        .filter_map(|(g, b)| worst_of(&ids, g, b))
+        .collect();
+    let over_alone: Vec<f64> = alone
+        .iter()
+        .filter_map(|(g, b)| makespan_ratio(g, b))
+        .collect();
+    let over_together: Vec<f64> = valid()
+        .filter_map(|r| two_arms(r, ArmKind::Gated, ArmKind::Together))
+        .filter_map(|(g, t)| {
+            let (g, t) = (g.makespan_s?.0, t.makespan_s?.0);
+            (t > 0.0).then(|| g / t)
+        })
+        .collect();
+    Some(GatedVerdict {
+        worst_slowdown: stats::ratio(&worst),
+        gated_over_back_to_back: stats::ratio(&over_alone),
+        gated_over_together: stats::ratio(&over_together),
+    })
+}
+
+/// What a reader should know about the gated arm.
+pub fn warnings(run: &Run) -> Vec<String> {
+    let Some(gate) = run.spec.gate else {
+        return Vec::new();
+    };
+    let gated: Vec<&Arm> = run
+        .rounds
+        .iter()
+        .flat_map(|r| &r.arms)
+        .filter(|a| a.kind == ArmKind::Gated)
+        .collect();
+    let splits = || gated.iter().flat_map(|a| &a.sessions).map(|s| s.split);
+    let mut out = Vec::new();
+    let known = splits().flatten().count() > 0;
+    if known && splits().flatten().all(|s| s.gate_s.0 < HELD_S) {
+        out.push(format!(
+            "the gate never held a session back: {} at once was enough, so the gated arm is a \
+             second arm together",
+            gate.limit
+        ));
+    }
+    let shares = run
+        .rounds
+        .iter()
+        .filter(|r| r.valid)
+        .filter_map(|r| two_arms(r, ArmKind::Gated, ArmKind::BackToBack))
+        .filter_map(|(g, b)| Some((g.cached_share?, b.cached_share?)))
+        .find(|(g, b)| (g - b).abs() > super::warnings::CACHED_SHARE_TOLERANCE);
+    if let Some((g, b)) = shares {
+        out.push(format!(
+            "the arms differ in cached prompt tokens: {:.0}% gated, {:.0}% back to back; part of \
+             the gated ratio is the cache, not the gate",
+            g * 100.0,
+            b * 100.0
+        ));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::{arm_figures, round_validity};
+    use flashrig_clock::Seconds;
+    use flashrig_record::testing::{arm, run, session};
+    use flashrig_record::{GateOrder, GateSpec, Round, Split};
+
+    /// A round of two sessions: the ends of each arm's two sessions, all started at 0, but for
+    /// back to back.
+    fn round(together: [f64; 2], gated: [f64; 2], walls: [f64; 2]) -> Round {
+        let both = |kind, ends: [f64; 2]| {
+            arm(
+                kind,
+                vec![session("a", 0.0, ends[0]), session("b", 0.0, ends[1])],
+            )
+        };
+        let alone = vec![
+            session("a", 100.0, 100.0 + walls[0]),
+            session("b", 200.0, 200.0 + walls[1]),
+        ];
+        let mut arms = vec![
+            both(ArmKind::Together, together),
+            both(ArmKind::Gated, gated),
+            arm(ArmKind::BackToBack, alone),
+        ];
+        for arm in &mut arms {
+            arm_figures(arm, None);
+        }
+        let kinds = [ArmKind::Together, ArmKind::Gated, ArmKind::BackToBack];
+        let (valid, invalid_reasons) = round_validity(&arms, 2, &kinds);
+        Round {
+            index: 1,
+            valid,
+            invalid_reasons,
+            arms,
+        }
+    }
+
+    fn gated_run(rounds: Vec<Round>) -> Run {
+        let mut run = run(&["a", "b"]);
+        run.spec.gate = Some(GateSpec {
+            limit: 1,
+            order: GateOrder::Fifo,
+        });
+        run.rounds = rounds;
+        run
+    }
+
+    #[test]
+    fn the_gated_arm_is_compared_with_both_others() {
+        let run = gated_run(vec![round([8.0, 8.0], [4.0, 6.0], [2.0, 4.0])]);
+        let verdict = judge(&run).unwrap();
+        assert_eq!(verdict.worst_slowdown.value, Some(2.0));
+        assert_eq!(verdict.gated_over_back_to_back.value, Some(1.0));
+        assert_eq!(verdict.gated_over_together.value, Some(0.75));
+    }
+
+    #[test]
+    fn a_refusal_in_the_gated_arm_makes_the_round_incomparable() {
+        let mut bad = round([8.0, 8.0], [4.0, 6.0], [2.0, 4.0]);
+        bad.arms[1].sessions[0].refusals = 1;
+        let kinds = [ArmKind::Together, ArmKind::Gated, ArmKind::BackToBack];
+        let (valid, reasons) = round_validity(&bad.arms, 2, &kinds);
+        assert!(!valid);
+        assert_eq!(
+            reasons,
+            ["a gated: 1 requests refused, 0 answers broken off"]
+        );
+        bad.valid = valid;
+        let verdict = judge(&gated_run(vec![bad])).unwrap();
+        assert_eq!(verdict.gated_over_together.value, None);
+        assert_eq!(verdict.worst_slowdown.n, 0);
+    }
+
+    #[test]
+    fn a_run_without_a_gate_has_no_gated_verdict_and_no_remark() {
+        let mut run = gated_run(vec![round([8.0, 8.0], [4.0, 6.0], [2.0, 4.0])]);
+        run.spec.gate = None;
+        assert_eq!(judge(&run), None);
+        assert!(warnings(&run).is_empty());
+    }
+
+    #[test]
+    fn a_gate_that_held_nothing_back_is_called_out() {
+        let mut run = gated_run(vec![round([8.0, 8.0], [4.0, 6.0], [2.0, 4.0])]);
+        let hold = |run: &mut Run, gate: f64| {
+            for s in &mut run.rounds[0].arms[1].sessions {
+                s.split = Some(Split {
+                    gate_s: Seconds(gate),
+                    ..Split::default()
+                });
+            }
+        };
+        hold(&mut run, 0.001);
+        assert!(warnings(&run)[0].starts_with("the gate never held a session back"));
+        hold(&mut run, 1.0);
+        assert!(warnings(&run).is_empty());
+    }
+}

@@ -1,0 +1,73 @@
+//! Judgement: from measured sessions to splits, valid rounds and verdicts. Pure; no I/O.
+
+mod egress;
+pub mod fit;
+mod functional;
+mod gated;
+mod life;
+mod models;
+mod round;
+mod routes;
+mod same_work;
+mod server_event;
+mod split;
+mod summary;
+pub mod sweep;
+mod time;
+pub mod ttft;
+mod warnings;
+
+use flashrig_record::{Functional, Run, RunState, TimeVerdict, Verdict};
+
+pub use egress::egress_lines;
+pub use functional::session_failures;
+pub use models::other_models;
+pub use round::{arm_figures, round_validity};
+pub use routes::{amplification, missing_fields, models_asked, unknown_routes};
+pub use server_event::server_events;
+pub use split::split;
+pub use summary::traffic;
+
+/// Judges a run by the rounds that it has.
+pub fn verdict(run: &Run, state: RunState) -> Verdict {
+    let (functional, mut reasons) = functional::judge(run, state);
+    let time = time::judge(run);
+    reasons.extend(time.reasons);
+    let mut warnings = time.warnings;
+    warnings.extend(gated::warnings(run));
+    Verdict {
+        functional,
+        time: time.verdict,
+        worst_slowdown: time.worst,
+        worst_session: time.worst_session,
+        together_over_back_to_back: time.together_over_back_to_back,
+        gated: gated::judge(run),
+        sessions: time.sessions,
+        rounds_needed: time.rounds_needed,
+        reasons,
+        warnings,
+    }
+}
+
+/// The answer of a run, as its exit code tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Pass or warning.
+    Yes,
+    /// Functional or time fail.
+    No,
+    /// The rig, its surroundings or every round failed.
+    NotMeasured,
+    /// The interval straddles a threshold.
+    Inconclusive,
+}
+
+/// What the verdict answers.
+pub fn answer(verdict: &Verdict) -> Answer {
+    match (verdict.functional, verdict.time) {
+        (Functional::Fail, _) | (_, TimeVerdict::Fail) => Answer::No,
+        (Functional::Unknown, _) | (_, TimeVerdict::Unknown) => Answer::NotMeasured,
+        (_, TimeVerdict::Inconclusive) => Answer::Inconclusive,
+        (_, TimeVerdict::Pass | TimeVerdict::Warn) => Answer::Yes,
+    }
+}

@@ -1,0 +1,328 @@
+//! The best combination, and how sure that is.
+
+use super::rows::{over_rounds, paired};
+use super::words::{factor, figure_words, name_of, row_name};
+use crate::stats::rounds_needed;
+use flashrig_record::{
+    FigureKind, FigureOf, Proven, Ratio, RowFigure, Sweep, SweepRow, SweepVerdict, Unit,
+};
+
+/// Units that a remark names.
+const NAMED: usize = 4;
+/// From so many comparisons on it is said what many of them do to each.
+const MANY: usize = 4;
+
+/// Judges a sweep by what was measured.
+pub fn verdict(sweep: &Sweep, rows: &[SweepRow]) -> SweepVerdict {
+    let by = main_figure(sweep, rows);
+    let candidates: Vec<(&SweepRow, f64)> = by.map_or_else(Vec::new, |by| {
+        let known = rows.iter().filter_map(|row| Some((row, value(row, by)?)));
+        known.collect()
+    });
+    let best = candidates.iter().copied().reduce(|best, other| {
+        // The first of equal ones stays.
+        if other.1 < best.1 { other } else { best }
+    });
+    let judged = by.zip(best).map(|(by, (best, _))| {
+        let others: Vec<Beside> = candidates
+            .iter()
+            .filter(|(row, _)| row.combination != best.combination)
+            .map(|(row, value)| Beside::new(sweep, best, row, *value, by))
+            .collect();
+        Judged { best, by, others }
+    });
+    let open = unmeasured(sweep, rows);
+    let (equals, needed, answer) = match &judged {
+        judged if open > 0 => {
+            let so_far = judged
+                .as_ref()
+                .and_then(|judged| judged.first_sentence(sweep));
+            (Vec::new(), None, so_far_only(sweep, rows, open, so_far))
+        }
+        None => (Vec::new(), None, vec![nothing(sweep, rows)]),
+        Some(judged) => (judged.equals(), judged.needed(), judged.answer(sweep, rows)),
+    };
+    SweepVerdict {
+        by,
+        best: best.filter(|_| open == 0).map(|(row, _)| row.combination),
+        equals,
+        rounds_needed: needed,
+        answer,
+        warnings: warnings(sweep, rows),
+    }
+}
+
+/// How many combinations lack rounds without having failed: each of them may still be the best.
+fn unmeasured(sweep: &Sweep, rows: &[SweepRow]) -> usize {
+    let lacks = |row: &&SweepRow| row.failed == 0 && row.measured < sweep.spec.rounds;
+    rows.iter().filter(lacks).count()
+}
+
+/// What is said while any combination lacks rounds.
+fn so_far_only(
+    sweep: &Sweep,
+    rows: &[SweepRow],
+    open: usize,
+    so_far: Option<String>,
+) -> Vec<String> {
+    let measured: Vec<&SweepRow> = rows.iter().filter(|row| row.measured > 0).collect();
+    let none = match measured.as_slice() {
+        [] => "Nothing has been measured so far.".to_owned(),
+        [only] => format!(
+            "Only {} has been measured so far: there is no best combination yet.",
+            row_name(sweep, only)
+        ),
+        _ => format!(
+            "There is no best combination yet: {open} of {} combinations lack rounds.",
+            rows.len()
+        ),
+    };
+    let so_far = so_far.map(|words| format!("So far: {words}"));
+    std::iter::once(none).chain(so_far).collect()
+}
+
+/// The figure that combinations are ranked by: the command's main one, at the largest size that
+/// any of them serves as asked.
+fn main_figure(sweep: &Sweep, rows: &[SweepRow]) -> Option<FigureOf> {
+    let kind = match sweep.spec.measures.as_str() {
+        "pair" => FigureKind::TogetherS,
+        "fit" => FigureKind::WarmTurnS,
+        _ => FigureKind::TtftMedianS,
+    };
+    let of_kind = |row: &SweepRow| {
+        let figures = row.figures.iter().filter(|f| f.of.kind == kind);
+        figures.map(|f| f.of).collect::<Vec<_>>()
+    };
+    let served = rows
+        .iter()
+        .flat_map(|row| of_kind(row).into_iter().map(move |of| (row, of)))
+        .filter(|(row, of)| value(row, *of).is_some());
+    served.map(|(_, of)| of).max()
+}
+
+/// A figure of a combination that may be the best.
+fn value(row: &SweepRow, by: FigureOf) -> Option<f64> {
+    let did_something = row.proofs.iter().all(|p| p.proven != Proven::DidNothing);
+    let found = row.figures.iter().find(|figure| figure.of == by)?;
+    let may = row.failed == 0 && did_something && found.sound;
+    found.value.filter(|_| may)
+}
+
+/// Another combination beside the best one.
+struct Beside<'r> {
+    row: &'r SweepRow,
+    value: f64,
+    /// How many times as fast the best is, round by round.
+    per_round: Vec<f64>,
+    ratio: Ratio,
+}
+
+impl<'r> Beside<'r> {
+    fn new(sweep: &Sweep, best: &SweepRow, row: &'r SweepRow, value: f64, by: FigureOf) -> Self {
+        let per_round = paired(sweep, row.combination, best.combination, by);
+        Self {
+            row,
+            value,
+            ratio: over_rounds(&per_round),
+            per_round,
+        }
+    }
+
+    /// Whether the best is better for certain, so far as 95% is certain.
+    fn is_told_apart(&self) -> bool {
+        self.ratio.ci95.is_some_and(|[low, _]| low > 1.0)
+    }
+
+    /// Rounds in all that would tell it apart from the best.
+    fn needed(&self) -> Option<u32> {
+        rounds_needed(&self.per_round, &[1.0])
+    }
+}
+
+struct Judged<'r> {
+    best: &'r SweepRow,
+    by: FigureOf,
+    others: Vec<Beside<'r>>,
+}
+
+impl Judged<'_> {
+    fn untold(&self) -> impl Iterator<Item = &Beside<'_>> {
+        self.others.iter().filter(|other| !other.is_told_apart())
+    }
+
+    fn equals(&self) -> Vec<u32> {
+        self.untold().map(|other| other.row.combination).collect()
+    }
+
+    /// What tells the best from all that it is not told apart from.
+    fn needed(&self) -> Option<u32> {
+        let needed: Option<Vec<u32>> = self.untold().map(Beside::needed).collect();
+        needed?.into_iter().max()
+    }
+
+    /// The first combination, or the next best when the first is the best.
+    fn beside(&self) -> Option<&Beside<'_>> {
+        let others = || self.others.iter();
+        let first = others().find(|other| other.row.combination == 1);
+        first.or_else(|| others().min_by(|a, b| a.value.total_cmp(&b.value)))
+    }
+
+    fn first_sentence(&self, sweep: &Sweep) -> Option<String> {
+        let beside = self.beside()?;
+        let (best, other) = (row_name(sweep, self.best), row_name(sweep, beside.row));
+        Some(sentence(&best, &other, beside, &figure_words(self.by)))
+    }
+
+    fn answer(&self, sweep: &Sweep, rows: &[SweepRow]) -> Vec<String> {
+        let name = |row: &SweepRow| row_name(sweep, row);
+        let best = name(self.best);
+        let by = figure_words(self.by);
+        if self.others.is_empty() {
+            let others = rows.len() - 1;
+            return vec![format!(
+                "{best} is the only one of {} combinations that did all that was asked ({by}).",
+                others + 1
+            )];
+        }
+        let Some(beside) = self.beside() else {
+            return Vec::new();
+        };
+        let mut answer: Vec<String> = self.first_sentence(sweep).into_iter().collect();
+        let rest: Vec<&Beside> = self
+            .untold()
+            .filter(|other| other.row.combination != beside.row.combination)
+            .collect();
+        // One round tells nothing apart, and the sentence above has said so.
+        if !rest.is_empty() && beside.ratio.ci95.is_some() {
+            let names: Vec<String> = rest.iter().map(|other| name(other.row)).collect();
+            let needed: Option<Vec<u32>> = rest.iter().map(|other| other.needed()).collect();
+            let needed = needed.and_then(|all| all.into_iter().max());
+            answer.push(format!(
+                "{best} cannot be told apart from {}{}.",
+                in_a_row(&names),
+                more_rounds(needed)
+            ));
+        }
+        answer
+    }
+}
+
+fn in_a_row(names: &[String]) -> String {
+    names
+        .iter()
+        .map(|name| format!("[{name}]"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn sentence(best: &str, other: &str, beside: &Beside, by: &str) -> String {
+    let times = beside.ratio.value;
+    let times = times.map_or_else(|| "an unknown number of".to_owned(), factor);
+    let n = beside.ratio.n;
+    match beside.ratio.ci95 {
+        Some([low, high]) if beside.is_told_apart() => format!(
+            "{best} is {times} times as fast as {other} by {by} ({} to {}, {n} rounds).",
+            factor(low),
+            factor(high)
+        ),
+        Some([low, high]) => format!(
+            "{best} had the best {by}, but cannot be told apart from {other}: {times} times as fast \
+             ({} to {}, {n} rounds){}.",
+            factor(low),
+            factor(high),
+            more_rounds(beside.needed())
+        ),
+        None if n == 0 => format!(
+            "{best} had the best {by}; it was not measured in the same round as {other}, so that \
+             the two cannot be compared."
+        ),
+        None => format!(
+            "{best} was {times} times as fast as {other} by {by}, in one round: there is no \
+             interval, and chance is not excluded."
+        ),
+    }
+}
+
+fn more_rounds(needed: Option<u32>) -> String {
+    match needed {
+        Some(rounds) => {
+            format!("; {rounds} rounds in all would tell, if the spread stays as it is")
+        }
+        None => "; more rounds would hardly tell".to_owned(),
+    }
+}
+
+fn nothing(sweep: &Sweep, rows: &[SweepRow]) -> String {
+    if super::measured(sweep) == 0 {
+        "Nothing could be measured.".to_owned()
+    } else if rows.iter().all(|row| row.measured == 0 || row.failed > 0) {
+        "There is no best combination: every one failed at least once.".to_owned()
+    } else {
+        "There is no best combination: none did all that was asked of it.".to_owned()
+    }
+}
+
+fn warnings(sweep: &Sweep, rows: &[SweepRow]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if sweep.spec.rounds == 1 {
+        warnings.push("one round: no intervals, so chance is not excluded".to_owned());
+    }
+    let compared = |row: &&SweepRow| {
+        let ratios = row.figures.iter().map(|f: &RowFigure| f.of_first.ci95);
+        row.combination != 1 && ratios.flatten().next().is_some()
+    };
+    let comparisons = rows.iter().filter(compared).count();
+    if comparisons >= MANY {
+        #[expect(clippy::cast_precision_loss, reason = "at most a few hundred")]
+        let chance = comparisons as f64 * 0.05;
+        warnings.push(format!(
+            "{comparisons} combinations are compared with the first, each at 95%: by chance alone \
+             about {chance:.1} of them would seem to differ in a figure, and the best of many looks \
+             better than it is; measure the best beside the first once more before relying on it"
+        ));
+    }
+    warnings.extend(bottlenecks(sweep));
+    if !sweep.cut_short.is_empty() {
+        let n = sweep.cut_short.len();
+        warnings.push(format!(
+            "{n} unit{} cut short and measured anew; what {} left is kept",
+            if n == 1 { " was" } else { "s were" },
+            if n == 1 { "it" } else { "they" },
+        ));
+    }
+    match sweep.resumed {
+        0 => {}
+        1 => warnings.push("the sweep was taken up again once".to_owned()),
+        n => warnings.push(format!("the sweep was taken up again {n} times")),
+    }
+    warnings
+}
+
+/// Units whose figures are those of flashrig's own client, by name.
+fn bottlenecks(sweep: &Sweep) -> Option<String> {
+    let is_bottleneck = |unit: &&Unit| unit.client_bottleneck == Some(true);
+    let units: Vec<&Unit> = sweep.units.iter().filter(is_bottleneck).collect();
+    let named = units.iter().take(NAMED);
+    let named: Vec<String> = named
+        .map(|unit| {
+            format!(
+                "[{}] in round {}",
+                name_of(sweep, unit.combination),
+                unit.round
+            )
+        })
+        .collect();
+    let more = match units.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    (!units.is_empty()).then(|| {
+        format!(
+            "flashrig's own client was the bottleneck in {} of {} units ({}{more}): those figures \
+             are not the server's",
+            units.len(),
+            sweep.units.len(),
+            named.join(", ")
+        )
+    })
+}

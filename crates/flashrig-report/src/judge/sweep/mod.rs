@@ -1,0 +1,34 @@
+//! Judgement of a sweep: from the records of its units to a line for each combination and to the
+//! best of them, with its uncertainty. Pure.
+
+mod best;
+mod rows;
+mod unit;
+mod words;
+
+pub use best::verdict;
+pub use rows::rows;
+pub use unit::{Reading, of_load, of_pair};
+pub use words::{factor, figure_words, row_name};
+
+use flashrig_record::{Sweep, SweepRow, Unit, UnitOutcome};
+
+/// How many units of a sweep could be measured.
+pub fn measured(sweep: &Sweep) -> usize {
+    let is_measured = |unit: &&Unit| unit.outcome == UnitOutcome::Measured;
+    sweep.units.iter().filter(is_measured).count()
+}
+
+/// A sweep as it stands, judged: also one that was killed.
+pub fn judged(sweep: &Sweep) -> Sweep {
+    let mut sweep = sweep.clone();
+    if sweep.verdict.is_none() {
+        let rows: Vec<SweepRow> = rows(&sweep);
+        sweep.verdict = Some(verdict(&sweep, &rows));
+        sweep.rows = rows;
+    }
+    sweep
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,200 @@
+//! A line for each combination, over all rounds.
+
+use std::collections::BTreeSet;
+
+use crate::stats::{median, ratio};
+use flashrig_clock::Seconds;
+use flashrig_record::{
+    FigureOf, Proven, Ratio, RowFigure, RowProof, SettingProof, Sweep, SweepRow, Unit, UnitOutcome,
+    UnitServer,
+};
+
+/// A line for each combination, in the order of the plan.
+pub fn rows(sweep: &Sweep) -> Vec<SweepRow> {
+    let all: BTreeSet<FigureOf> = sweep
+        .units
+        .iter()
+        .flat_map(|unit| unit.figures.iter().map(|figure| figure.of))
+        .collect();
+    let count = u32::try_from(sweep.spec.combinations.len()).unwrap_or(u32::MAX);
+    (1..=count).map(|n| row(sweep, n, &all)).collect()
+}
+
+fn row(sweep: &Sweep, combination: u32, all: &BTreeSet<FigureOf>) -> SweepRow {
+    let units: Vec<&Unit> = of(sweep, combination);
+    let is_failed = |unit: &&&Unit| unit.outcome == UnitOutcome::Failed;
+    let failed = units.iter().filter(is_failed).count();
+    let servers: Vec<&UnitServer> = units.iter().filter_map(|u| u.server.as_ref()).collect();
+    let memory = servers
+        .iter()
+        .filter_map(|s| Some((s.peak_memory_bytes?, s.peak_memory_by)))
+        .max_by_key(|(bytes, _)| *bytes);
+    let ready: Vec<f64> = servers
+        .iter()
+        .filter_map(|s| s.ready_after_s)
+        .map(|s| s.0)
+        .collect();
+    let proofs: Vec<RowProof> = sweep
+        .spec
+        .settings
+        .iter()
+        .map(|setting| proof(&setting.name, &servers))
+        .collect();
+    let mut faults: Vec<String> = units.iter().flat_map(|unit| said(unit)).collect();
+    let names = || proofs.iter().filter(|p| p.proven == Proven::DidNothing);
+    faults.extend(names().map(|proof| {
+        let by = proof.by.as_deref().unwrap_or("the server");
+        format!("{} did nothing: {by}", proof.name)
+    }));
+    faults.extend(another_server(&servers));
+    SweepRow {
+        combination,
+        settings: sweep.spec.sets(combination),
+        measured: u32::try_from(units.len() - failed).unwrap_or(u32::MAX),
+        failed: u32::try_from(failed).unwrap_or(u32::MAX),
+        figures: all
+            .iter()
+            .map(|of| figure(sweep, combination, *of))
+            .collect(),
+        peak_memory_bytes: memory.map(|(bytes, _)| bytes),
+        peak_memory_by: memory.and_then(|(_, by)| by),
+        ready_after_s: median(&ready).map(Seconds),
+        proofs,
+        faults,
+    }
+}
+
+/// The units of a combination.
+fn of(sweep: &Sweep, combination: u32) -> Vec<&Unit> {
+    let units = sweep.units.iter();
+    units.filter(|u| u.combination == combination).collect()
+}
+
+/// What is wrong with a unit, with its round.
+fn said(unit: &Unit) -> Vec<String> {
+    let failed = unit
+        .words
+        .iter()
+        .filter(|_| unit.outcome == UnitOutcome::Failed);
+    failed
+        .chain(&unit.faults)
+        .map(|words| format!("round {}: {words}", unit.round))
+        .collect()
+}
+
+/// A figure's value in each round in which it is known, of units that were measured.
+pub fn by_round(sweep: &Sweep, combination: u32, figure: FigureOf) -> Vec<(u32, f64)> {
+    of(sweep, combination)
+        .into_iter()
+        .filter(|unit| unit.outcome == UnitOutcome::Measured)
+        .filter_map(|unit| {
+            let found = unit.figures.iter().find(|f| f.of == figure)?;
+            Some((unit.round, found.value?))
+        })
+        .collect()
+}
+
+/// A figure of one combination over that of another, round by round.
+pub fn paired(sweep: &Sweep, combination: u32, other: u32, figure: FigureOf) -> Vec<f64> {
+    let others = by_round(sweep, other, figure);
+    by_round(sweep, combination, figure)
+        .into_iter()
+        .filter_map(|(round, value)| {
+            let (_, other) = others.iter().find(|(of, _)| *of == round)?;
+            Some(value / other).filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+        })
+        .collect()
+}
+
+/// Ratios over rounds: their median, of an even number the geometric mean of the middle two, so
+/// that it is one over that of the inverted ratios.
+pub fn over_rounds(per_round: &[f64]) -> Ratio {
+    let whole = ratio(per_round);
+    if per_round.len() % 2 == 1 {
+        return whole;
+    }
+    let logs: Vec<f64> = per_round.iter().map(|ratio| ratio.ln()).collect();
+    Ratio {
+        value: median(&logs).map(f64::exp),
+        ..whole
+    }
+}
+
+fn figure(sweep: &Sweep, combination: u32, figure: FigureOf) -> RowFigure {
+    let values = by_round(sweep, combination, figure);
+    let values: Vec<f64> = values.into_iter().map(|(_, value)| value).collect();
+    let units = of(sweep, combination);
+    let is_sound = |unit: &&Unit| {
+        let found = unit.figures.iter().find(|f| f.of == figure);
+        unit.outcome == UnitOutcome::Measured && found.is_some_and(|f| f.sound)
+    };
+    RowFigure {
+        of: figure,
+        value: median(&values),
+        sound: !units.is_empty() && units.iter().all(is_sound),
+        of_first: if figure.kind.has_ratio() {
+            let mut of_first = over_rounds(&paired(sweep, combination, 1, figure));
+            // One over itself is 1 for certain, whatever the spread.
+            of_first.ci95 = of_first.ci95.filter(|_| combination != 1);
+            of_first
+        } else {
+            Ratio::default()
+        },
+    }
+}
+
+/// What all units know of one setting.
+fn proof(name: &str, servers: &[&UnitServer]) -> RowProof {
+    let plain = name.strip_prefix("sim.").unwrap_or(name);
+    let found: Vec<_> = servers
+        .iter()
+        .map(|server| server.proofs.iter().find(|proof| proof.name == plain))
+        .collect();
+    let told = |engaged: bool| {
+        let mut told = found
+            .iter()
+            .flatten()
+            .filter(|p| p.engaged == Some(engaged));
+        told.next()
+    };
+    let by = |proof: &SettingProof| proof.told_by.clone().unwrap_or_else(|| "itself".to_owned());
+    let all = !found.is_empty()
+        && found
+            .iter()
+            .all(|p| p.is_some_and(|p| p.engaged == Some(true)));
+    let (proven, by) = match (told(false), all) {
+        (Some(proof), _) => {
+            let value = proof.told.as_deref().unwrap_or("another value");
+            let words = format!("the server told {value} ({})", by(proof));
+            (Proven::DidNothing, Some(words))
+        }
+        (None, true) => (Proven::Proven, told(true).map(|proof| by(proof))),
+        (None, false) => (Proven::NotProven, None),
+    };
+    RowProof {
+        name: name.to_owned(),
+        proven,
+        by,
+    }
+}
+
+/// A combination that was not answered by the same server in every round.
+fn another_server(servers: &[&UnitServer]) -> Option<String> {
+    let first = servers.first()?;
+    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
+    let parts = |server: &UnitServer| {
+        [
+            ("version", text(&server.version)),
+            ("model", server.model.clone()),
+            ("program", text(&server.program_sha256)),
+            ("model's file", text(&server.model_sha256)),
+        ]
+    };
+    let other = servers.iter().find(|s| parts(s) != parts(first))?;
+    let was = parts(first);
+    let differs = was.iter().zip(parts(other)).find(|(a, b)| **a != *b)?;
+    let ((what, was), (_, is)) = differs;
+    Some(format!(
+        "it was not the same server in every round: its {what} was {was} and then {is}"
+    ))
+}

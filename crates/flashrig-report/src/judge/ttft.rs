@@ -1,0 +1,303 @@
+//! Judgement of `ttft`: from requests at once to one line for each number of them. Pure; no I/O.
+
+use super::models::of_load;
+use crate::judge::life::life_lines;
+use crate::stats::median;
+use flashrig_clock::Seconds;
+use flashrig_config::{count_in_words, seconds_in_words};
+use flashrig_record::{
+    Lane, LoadRun, LoadVerdict, Measured, Outcome, StopKind, TtftRow, TtftSpread, Turn,
+};
+
+/// Name of the one long prompt among the short ones.
+pub const LONG: &str = "long";
+
+/// What a run says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Every request was answered.
+    All,
+    /// Some were refused or failed.
+    Some,
+    /// The server stopped answering, or nothing was measured.
+    None,
+}
+
+/// What the run says.
+pub fn answer(run: &LoadRun) -> Answer {
+    let is_over = |m: &Measured| {
+        m.stopped
+            .as_ref()
+            .is_some_and(|stop| stop.kind != StopKind::Interrupted)
+    };
+    let answered: u32 = run.ttft.iter().map(|row| row.answered).sum();
+    let asked: u32 = run.ttft.iter().map(|row| row.asked).sum();
+    let is_refused = |turn: &Turn| matches!(turn.end, Outcome::Refused | Outcome::Overloaded);
+    let refused = run.measured.iter().flat_map(turns).any(is_refused);
+    if run.measured.iter().any(is_over) || (answered == 0 && !refused) {
+        Answer::None
+    } else if answered < asked {
+        Answer::Some
+    } else {
+        Answer::All
+    }
+}
+
+/// A line for each number of requests at once that was measured, ascending.
+pub fn rows(run: &LoadRun) -> Vec<TtftRow> {
+    run.spec
+        .sessions
+        .iter()
+        .filter_map(|agents| {
+            let rounds: Vec<&Measured> = run
+                .measured
+                .iter()
+                .filter(|m| m.sessions == *agents && !m.lanes.is_empty())
+                .collect();
+            (!rounds.is_empty()).then(|| row(run, *agents, &rounds))
+        })
+        .collect()
+}
+
+fn turns(measured: &Measured) -> impl Iterator<Item = &Turn> {
+    measured.lanes.iter().flat_map(|lane| &lane.turns)
+}
+
+fn row(run: &LoadRun, agents: u32, rounds: &[&Measured]) -> TtftRow {
+    let all = || rounds.iter().flat_map(|m| turns(m));
+    let count = |of: fn(Outcome) -> bool| count(all().filter(|turn| of(turn.end)));
+    let whole: Vec<(f64, Option<f64>)> = rounds
+        .iter()
+        .filter_map(|m| whole(m, run.server.speed.unwrap_or(1.0)))
+        .collect();
+    let walls: Vec<f64> = whole.iter().map(|(wall, _)| *wall).collect();
+    let speeds: Option<Vec<f64>> = whole.iter().map(|(_, speed)| *speed).collect();
+    let answered = || all().filter(|turn| turn.end == Outcome::Complete);
+    let long: Vec<f64> = rounds
+        .iter()
+        .flat_map(|m| m.lanes.iter().filter(|lane| lane.id == LONG))
+        .filter_map(first_token)
+        .collect();
+    let client_bottleneck = rounds.iter().any(|m| m.client.bottleneck);
+    TtftRow {
+        agents,
+        rounds: u32::try_from(rounds.len()).unwrap_or(u32::MAX),
+        asked: self::count(all()),
+        answered: self::count(answered()),
+        ttft_s: spread(rounds),
+        long_ttft_s: median(&long).map(Seconds),
+        wall_s: median(&walls).map(Seconds),
+        input_tokens: sum(answered().map(|turn| turn.input_tokens)),
+        cached_tokens: sum(answered().map(|turn| turn.cached_tokens)),
+        output_tokens: sum(answered().map(|turn| turn.output_tokens)),
+        tokens_per_s: speeds.and_then(|speeds| median(&speeds)),
+        start_skew_s: rounds
+            .iter()
+            .filter_map(|m| m.start_skew_s)
+            .reduce(|a, b| if b > a { b } else { a }),
+        refused: count(|end| matches!(end, Outcome::Refused | Outcome::Overloaded)),
+        stalled: count(|end| end == Outcome::Stalled),
+        failed: count(|end| {
+            !matches!(
+                end,
+                Outcome::Complete | Outcome::Refused | Outcome::Overloaded | Outcome::Stalled
+            )
+        }),
+        client_bottleneck,
+        reasons: reasons(run, agents, rounds, client_bottleneck),
+    }
+}
+
+fn count<'t>(turns: impl Iterator<Item = &'t Turn>) -> u32 {
+    u32::try_from(turns.count()).unwrap_or(u32::MAX)
+}
+
+/// The sum; `None` when any is unknown, or when there are none.
+fn sum(values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+    let values: Option<Vec<u64>> = values.collect();
+    values.filter(|v| !v.is_empty()).map(|v| v.iter().sum())
+}
+
+fn first_token(lane: &Lane) -> Option<f64> {
+    lane.turns.first()?.ttft_s.map(|s| s.0)
+}
+
+/// First-token times of all requests but the long one.
+fn spread(rounds: &[&Measured]) -> Option<TtftSpread> {
+    let mut all = Vec::new();
+    let mut spread: f64 = 0.0;
+    for measured in rounds {
+        let short = measured.lanes.iter().filter(|lane| lane.id != LONG);
+        let times: Vec<f64> = short.filter_map(first_token).collect();
+        if let (Some(best), Some(worst)) = (least(&times), most(&times)) {
+            spread = spread.max(worst - best);
+        }
+        all.extend(times);
+    }
+    Some(TtftSpread {
+        best: Seconds(least(&all)?),
+        median: Seconds(median(&all)?),
+        worst: Seconds(most(&all)?),
+        spread: Seconds(spread),
+        n: u32::try_from(all.len()).unwrap_or(u32::MAX),
+    })
+}
+
+fn least(values: &[f64]) -> Option<f64> {
+    values.iter().copied().reduce(f64::min)
+}
+
+fn most(values: &[f64]) -> Option<f64> {
+    values.iter().copied().reduce(f64::max)
+}
+
+/// A round's wall and its generation speed, when all its answers came whole.
+fn whole(measured: &Measured, speed: f64) -> Option<(f64, Option<f64>)> {
+    let starts: Vec<f64> = turns(measured)
+        .map(|turn| turn.sent_at_s.0 * speed)
+        .collect();
+    let ends: Option<Vec<f64>> = turns(measured)
+        .map(|turn| Some(turn.sent_at_s.0 * speed + turn.wall_s?.0))
+        .collect();
+    let wall = most(&ends?)? - least(&starts)?;
+    let tokens = sum(turns(measured).map(|turn| turn.output_tokens));
+    let speed = tokens
+        .filter(|_| wall > 0.0)
+        .map(|tokens| tokens as f64 / wall);
+    Some((wall, speed))
+}
+
+fn reasons(
+    run: &LoadRun,
+    agents: u32,
+    rounds: &[&Measured],
+    client_bottleneck: bool,
+) -> Vec<String> {
+    let mut reasons: Vec<String> = Vec::new();
+    let mut say = |words: String| {
+        if !reasons.contains(&words) {
+            reasons.push(words);
+        }
+    };
+    for turn in rounds.iter().flat_map(|m| turns(m)) {
+        let words = turn.error.as_ref().map_or("", |e| e.message.as_str());
+        match turn.end {
+            Outcome::Complete if turn.ttft_s.is_none() => {
+                say("an answer came in one piece, so its first token is unknown".to_owned());
+            }
+            Outcome::Complete => {}
+            Outcome::Refused => say(format!("a request was refused: {words}")),
+            Outcome::Overloaded => say(format!("a request was turned away for load: {words}")),
+            Outcome::Stalled => say(format!("a request got nothing more: {words}")),
+            Outcome::Truncated => say("an answer broke off before its end".to_owned()),
+            _ => say(format!("a request failed: {words}")),
+        }
+    }
+    let most = rounds.iter().filter_map(|m| m.client.max_in_flight).max();
+    if let Some(most) = most.filter(|most| *most < agents) {
+        say(format!("only {most} of them were really open at one time"));
+    }
+    if client_bottleneck {
+        say(
+            "flashrig's own client was late or had no processor left: the figures are not the \
+             server's alone"
+                .to_owned(),
+        );
+    }
+    let planned = run.spec.rounds;
+    let measured = u32::try_from(rounds.len()).unwrap_or(u32::MAX);
+    if measured < planned {
+        say(format!("measured in {measured} of {planned} rounds"));
+    }
+    reasons
+}
+
+/// The run in one sentence, and what to mind.
+pub fn verdict(run: &LoadRun, rows: &[TtftRow], stopped_because: Option<&str>) -> LoadVerdict {
+    let mut warnings: Vec<String> = life_lines(&run.server).collect();
+    warnings.extend(losses(run, stopped_because));
+    warnings.extend(of_load(run));
+    for row in rows {
+        for reason in &row.reasons {
+            warnings.push(format!("{} at once: {reason}", row.agents));
+        }
+    }
+    if let Some(first) = run.left_out.first() {
+        let numbers: Vec<String> = run
+            .spec
+            .sessions
+            .iter()
+            .filter(|n| run.left_out.iter().any(|l| l.sessions == **n))
+            .map(u32::to_string)
+            .collect();
+        warnings.push(format!("{} at once: {}", numbers.join(", "), first.reason));
+    }
+    if run.calibration.is_some_and(|c| !c.fixed_output) {
+        warnings.push(
+            "the server does not take the fields that fix an answer's length: answers may end \
+             before their limit"
+                .to_owned(),
+        );
+    }
+    LoadVerdict {
+        answer: sentence(run, rows, stopped_because),
+        fits: Vec::new(),
+        warnings,
+    }
+}
+
+/// Where the server was lost; what ended the run is said with the answer.
+fn losses(run: &LoadRun, stopped_because: Option<&str>) -> impl Iterator<Item = String> {
+    let lost = run.measured.iter().filter_map(move |m| {
+        let stop = m.stopped.as_ref()?;
+        let is_said = stopped_because.is_some_and(|said| said.contains(&stop.words));
+        (stop.kind == StopKind::Failed && !is_said).then_some((m, stop))
+    });
+    lost.map(|(m, stop)| format!("{} at once: {}", m.sessions, stop.words))
+}
+
+fn sentence(run: &LoadRun, rows: &[TtftRow], stopped_because: Option<&str>) -> String {
+    let told: Vec<(&TtftRow, TtftSpread)> = rows
+        .iter()
+        .filter_map(|row| Some((row, row.ttft_s?)))
+        .collect();
+    let size = run.spec.contexts.first().copied().unwrap_or(0);
+    let measured = match told.as_slice() {
+        [] => "No first token was measured".to_owned(),
+        [(row, spread)] => format!(
+            "The first token of a prompt of {} tokens took {}{}",
+            count_in_words(size),
+            in_seconds(spread.median),
+            at_once(row, *spread)
+        ),
+        [(first, alone), .., (last, spread)] => format!(
+            "The first token of a prompt of {} tokens took {}{} and {}{}",
+            count_in_words(size),
+            in_seconds(alone.median),
+            at_once(first, *alone),
+            in_seconds(spread.median),
+            at_once(last, *spread)
+        ),
+    };
+    match stopped_because {
+        None => format!("{measured}."),
+        Some(words) => format!("{measured}. Then {words}."),
+    }
+}
+
+fn at_once(row: &TtftRow, spread: TtftSpread) -> String {
+    match row.agents {
+        1 => " alone".to_owned(),
+        n => format!(
+            " with {n} at once (median; worst {})",
+            in_seconds(spread.worst)
+        ),
+    }
+}
+
+fn in_seconds(value: Seconds) -> String {
+    seconds_in_words(value.0)
+}
+
+#[cfg(test)]
+mod tests;

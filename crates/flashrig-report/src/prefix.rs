@@ -1,0 +1,172 @@
+//! What agents and server made of the prompts' common prefixes, in words: an agent that changes
+//! its own prefix apart from a server that loses a stable one.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::figures::{count, shown_rounds};
+use flashrig_record::{PrefixChange, PrefixSummary, Run, Session};
+
+/// Places of changes that are named.
+const NAMED: usize = 2;
+
+/// ` · stable prefix (claude: NAME=VALUE)`, when that was asked for.
+pub fn setting(run: &Run) -> String {
+    let Some(set) = &run.spec.stable_prefix else {
+        return String::new();
+    };
+    let agents: Vec<String> = set
+        .iter()
+        .map(|(agent, set)| match set.is_empty() {
+            true => format!("{agent}: as it comes"),
+            false => format!("{agent}: {}", set.join(" ")),
+        })
+        .collect();
+    format!(" · stable prefix ({})", agents.join(", "))
+}
+
+/// A paragraph for each agent.
+pub fn lines(run: &Run, out: &mut String) {
+    let sessions: Vec<&Session> = shown_rounds(run)
+        .into_iter()
+        .flat_map(|r| &r.arms)
+        .flat_map(|a| &a.sessions)
+        .collect();
+    let mut by_agent: BTreeMap<&str, PrefixSummary> = BTreeMap::new();
+    for session in sessions {
+        if let Some(prefix) = &session.prefix {
+            add(by_agent.entry(&session.agent.name).or_default(), prefix);
+        }
+    }
+    for (agent, sum) in by_agent {
+        let _ = writeln!(out, "Prompt prefix of {agent}: {}.", words(&sum));
+        let at_start =
+            |c: &PrefixChange| !c.field.starts_with("messages") && c.turns * 2 > sum.turns;
+        if sum.changes.iter().any(at_start) && run.spec.stable_prefix.is_none() {
+            let _ = writeln!(
+                out,
+                "  A server can reuse next to nothing after such a change; --stable-prefix turns it \
+                 off where the agent's profile knows how."
+            );
+        }
+    }
+}
+
+fn words(sum: &PrefixSummary) -> String {
+    let turns = sum.turns;
+    let mut said = Vec::new();
+    if sum.changed == 0 {
+        said.push(format!("stable in all {turns} turns"));
+    } else {
+        let mut changes: Vec<String> = sum
+            .changes
+            .iter()
+            .take(NAMED)
+            .map(|c| {
+                format!(
+                    "the agent changed its prefix at {}, byte {}, in {} of {turns} turns",
+                    c.field, c.byte, c.turns
+                )
+            })
+            .collect();
+        let rest: u64 = sum.changes.iter().skip(NAMED).map(|c| c.turns).sum();
+        if rest > 0 {
+            changes.push(format!("elsewhere in {rest}"));
+        }
+        said.push(changes.join(", "));
+    }
+    let stable = turns - sum.changed;
+    if sum.judged > 0 && sum.lost > 0 {
+        said.push(format!(
+            "the prefix was stable and the server lost it in {} of {} turns",
+            sum.lost, sum.judged
+        ));
+    } else if sum.judged > 0 {
+        said.push(format!(
+            "the server kept it in all {} turns in which it was stable",
+            sum.judged
+        ));
+    } else if stable > 0 {
+        said.push("the server does not say what it reused".to_owned());
+    }
+    if let (Some(could), Some(did)) = (sum.reusable_tokens, sum.reused_tokens) {
+        said.push(format!(
+            "about {} tokens could be reused, by length; the server says that {} were",
+            count(Some(could as f64)),
+            count(Some(did as f64))
+        ));
+    }
+    said.join("; ")
+}
+
+fn add(sum: &mut PrefixSummary, one: &PrefixSummary) {
+    sum.turns += one.turns;
+    sum.changed += one.changed;
+    sum.judged += one.judged;
+    sum.lost += one.lost;
+    for (total, part) in [
+        (&mut sum.reusable_tokens, one.reusable_tokens),
+        (&mut sum.reused_tokens, one.reused_tokens),
+    ] {
+        if let Some(part) = part {
+            *total = Some(total.unwrap_or(0) + part);
+        }
+    }
+    for change in &one.changes {
+        match sum.changes.iter_mut().find(|c| c.field == change.field) {
+            Some(known) => {
+                known.turns += change.turns;
+                known.byte = known.byte.min(change.byte);
+            }
+            None => sum.changes.push(change.clone()),
+        }
+    }
+    sum.changes.sort_by_key(|c| std::cmp::Reverse(c.turns));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(turns: u64, changed: u64, judged: u64, lost: u64) -> PrefixSummary {
+        PrefixSummary {
+            turns,
+            changed,
+            judged,
+            lost,
+            ..PrefixSummary::default()
+        }
+    }
+
+    #[test]
+    fn a_change_by_the_agent_is_told_apart_from_a_loss_by_the_server() {
+        let mut changed = summary(13, 12, 1, 0);
+        changed.changes.push(PrefixChange {
+            field: "system[0]".into(),
+            byte: 58,
+            turns: 12,
+        });
+        let said = words(&changed);
+        assert!(
+            said.contains("the agent changed its prefix at system[0], byte 58, in 12 of 13 turns"),
+            "{said}"
+        );
+        assert!(!said.contains("lost"), "{said}");
+
+        let said = words(&summary(13, 0, 13, 3));
+        assert!(
+            said.contains("the prefix was stable and the server lost it in 3 of 13 turns"),
+            "{said}"
+        );
+        assert!(!said.contains("changed"), "{said}");
+    }
+
+    #[test]
+    fn a_server_that_says_nothing_is_not_said_to_have_lost_or_kept_anything() {
+        let said = words(&summary(5, 0, 0, 0));
+        assert_eq!(
+            said,
+            "stable in all 5 turns; the server does not say what it reused"
+        );
+    }
+}

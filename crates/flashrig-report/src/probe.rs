@@ -1,0 +1,232 @@
+//! The report of `servers probe` as the terminal shows it.
+
+use std::fmt::Write as _;
+
+use console::Style;
+
+use super::figures::count;
+use flashrig_config::seconds_in_words;
+use flashrig_record::{
+    ContextSource, DialectTried, Endpoint, EndpointState, FirstToken, Generates, Managed, Probe,
+    ToolTried,
+};
+
+/// Renders a probe.
+pub fn text(probe: &Probe) -> String {
+    let mut out = String::new();
+    if probe.simulated {
+        let mark = Style::new().yellow().bold().apply_to("SIMULATED");
+        let speed = probe
+            .speed
+            .map_or_else(String::new, |speed| format!(" at speed {speed}"));
+        let _ = writeln!(out, "{mark} server{speed}: times are its own seconds.");
+    }
+    let bold = Style::new().bold();
+    let at = if probe.name == probe.url {
+        String::new()
+    } else {
+        format!(" at {}", probe.url)
+    };
+    let _ = writeln!(out, "{}{at}", bold.apply_to(&probe.name));
+    identity(probe, &mut out);
+    if let Some(managed) = &probe.managed {
+        started(managed, &mut out);
+    }
+
+    let _ = writeln!(out, "\nRoutes");
+    let wide = probe.endpoints.iter().map(|row| row.route.len()).max();
+    for row in &probe.endpoints {
+        let wide = wide.unwrap_or(0);
+        let _ = writeln!(out, "  {:wide$}  {}", row.route, route(row));
+    }
+    if let Some(tokens) = probe.counted_tokens {
+        let beside = match probe.counts_as_usage {
+            Some(true) => "as its usage says",
+            Some(false) => "which is not what its usage says",
+            None => "its usage is unknown",
+        };
+        let _ = writeln!(
+            out,
+            "  it counts {tokens} tokens for a short prompt, {beside}"
+        );
+    }
+    if !probe.dialects.is_empty() {
+        let _ = writeln!(out, "\nProtocols, tried with small requests");
+        for row in &probe.dialects {
+            let _ = writeln!(out, "  {:<18}  {}", row.dialect.in_words(), tried(row));
+        }
+    }
+    if !probe.first_tokens.is_empty() {
+        let _ = writeln!(out, "\nFirst token");
+        for row in &probe.first_tokens {
+            let _ = writeln!(out, "  {}", first_token(row));
+        }
+    }
+    let _ = writeln!(out, "\nMetrics");
+    if probe.metrics.is_empty() {
+        let _ = writeln!(out, "  none under a known name");
+    }
+    for row in &probe.metrics {
+        let value = count(Some(row.value));
+        let _ = writeln!(
+            out,
+            "  {:<17} {value:>15}  {}",
+            row.metric.words(),
+            row.name
+        );
+    }
+    let _ = writeln!(out);
+    let style = match probe.generates {
+        Generates::Yes => Style::new().green().bold(),
+        Generates::AcceptsOnly | Generates::No => Style::new().red().bold(),
+        Generates::Unknown => Style::new().yellow().bold(),
+    };
+    let _ = writeln!(out, "Answer: {}", style.apply_to(&probe.answer));
+    for remark in &probe.remarks {
+        let _ = writeln!(out, "  mind: {remark}");
+    }
+    out
+}
+
+fn identity(probe: &Probe, out: &mut String) {
+    let unknown = "unknown";
+    let _ = writeln!(
+        out,
+        "  version   {}",
+        probe.version.as_deref().unwrap_or(unknown)
+    );
+    if let Some(fingerprint) = &probe.fingerprint {
+        let _ = writeln!(out, "  print     {fingerprint} (system_fingerprint)");
+    }
+    let _ = writeln!(
+        out,
+        "  model     {}",
+        probe.model.as_deref().unwrap_or(unknown)
+    );
+    let listed = probe.models.as_ref().map(|list| match list.len() {
+        0 => "none".to_owned(),
+        1..=5 => list.join(", "),
+        more => format!("{}, … ({more} in all)", list[..5].join(", ")),
+    });
+    let _ = writeln!(out, "  lists     {}", listed.as_deref().unwrap_or(unknown));
+    let context = match (probe.context_tokens, probe.context_source) {
+        (Some(tokens), ContextSource::Server) => {
+            format!("{} tokens, told by the server", count(Some(tokens as f64)))
+        }
+        (Some(tokens), _) => format!("{} tokens, as given", count(Some(tokens as f64))),
+        (None, _) => unknown.to_owned(),
+    };
+    let _ = writeln!(out, "  context   {context}");
+    if let Some(quantization) = &probe.quantization {
+        let _ = writeln!(out, "  quantized {quantization}");
+    }
+    if let Some(slots) = probe.slots {
+        let _ = writeln!(out, "  slots     {slots}");
+    }
+}
+
+/// How flashrig started it.
+fn started(managed: &Managed, out: &mut String) {
+    let unknown = || "unknown".to_owned();
+    let command = shell_words::join(&managed.command_line);
+    let _ = writeln!(out, "\nStarted, and stopped after this");
+    let _ = writeln!(out, "  command   {command}");
+    for (name, value) in &managed.environment {
+        let _ = writeln!(out, "            {name}={value}");
+    }
+    let ready = seconds_in_words(managed.ready_after_s.0);
+    let _ = writeln!(out, "  ready     after {ready}");
+    let program = managed.program_version.clone();
+    let _ = writeln!(out, "  program   {}", program.unwrap_or_else(unknown));
+    let hash = managed.program_sha256.clone();
+    let _ = writeln!(out, "            sha256 {}", hash.unwrap_or_else(unknown));
+    for file in &managed.files {
+        let bytes = file.bytes.map(|bytes| count(Some(bytes as f64)));
+        let _ = writeln!(
+            out,
+            "  {:<9} {} ({} bytes)\n            sha256 {}",
+            file.variable,
+            file.path,
+            bytes.unwrap_or_else(unknown),
+            file.sha256.clone().unwrap_or_else(unknown)
+        );
+    }
+    if let Some(because) = &managed.flags_not_checked {
+        let _ = writeln!(out, "  flags     not checked: {because}");
+    }
+    let settings = managed
+        .variables
+        .iter()
+        .filter(|v| managed.files.iter().all(|file| file.variable != v.name));
+    for variable in settings {
+        let by = variable.told_by.as_deref().unwrap_or_default();
+        let proof = match (variable.engaged, &variable.told) {
+            (Some(true), _) => format!("proven by {by}"),
+            (Some(false), Some(told)) => format!("DID NOTHING: it tells {told} ({by})"),
+            _ => "not proven".to_owned(),
+        };
+        let _ = writeln!(out, "  {} = {}, {proof}", variable.name, variable.value);
+    }
+}
+
+fn route(row: &Endpoint) -> String {
+    let state = match row.state {
+        EndpointState::Answers => "answers",
+        EndpointState::Absent => "is not there",
+        EndpointState::Refuses => "refuses",
+        EndpointState::Page => "a web page",
+        EndpointState::Silent => "no answer",
+        EndpointState::Broken => "no HTTP answer",
+    };
+    let status = row
+        .status
+        .map_or_else(|| "–".to_owned(), |status| status.to_string());
+    let words = match &row.words {
+        Some(words) => format!(": {words}"),
+        None => String::new(),
+    };
+    format!("{status:<3}  {state}{words}")
+}
+
+fn tried(row: &DialectTried) -> String {
+    let mut words = match (row.streams, &row.words) {
+        (Some(true), _) => "streams".to_owned(),
+        (Some(false), Some(words)) => format!("does not stream: {words}"),
+        (Some(false), None) => "does not stream".to_owned(),
+        (None, _) => "not tried".to_owned(),
+    };
+    match &row.tool {
+        Some(ToolTried::Called) => words.push_str(" · called the tool it was offered"),
+        Some(ToolTried::NotCalled) => {
+            words.push_str(" · took the offer of a tool and did not call it");
+        }
+        Some(ToolTried::Refused { words: said }) => {
+            words.push_str(&format!(" · failed when a tool was offered: {said}"));
+        }
+        None => {}
+    }
+    match (row.streams, row.in_profile) {
+        (Some(true), Some(false)) => words.push_str(" (its profile does not say so)"),
+        (Some(false), Some(true)) => words.push_str(" (its profile says that it does)"),
+        _ => {}
+    }
+    words
+}
+
+fn first_token(row: &FirstToken) -> String {
+    let size = match (row.prompt_tokens, row.aimed_tokens) {
+        (Some(tokens), _) => format!("{} tokens", count(Some(tokens as f64))),
+        (None, Some(aimed)) => format!("about {} tokens", count(Some(aimed as f64))),
+        (None, None) => "a small prompt".to_owned(),
+    };
+    let cached = match row.cached_tokens {
+        Some(tokens) if tokens > 0 => format!(" ({tokens} of them cached)"),
+        _ => String::new(),
+    };
+    let time = match (row.first_token_s, &row.words) {
+        (Some(seconds), None) => seconds_in_words(seconds.0),
+        (_, Some(words)) => words.clone(),
+        (None, None) => "unknown".to_owned(),
+    };
+    format!("{size}{cached}: {time}")
+}

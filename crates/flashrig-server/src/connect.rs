@@ -1,0 +1,235 @@
+//! From a target to a server that is there, identified, and ready to be measured.
+
+use std::path::PathBuf;
+
+use super::identity::{Identity, identify};
+use super::journal::Journal;
+use super::life::{Life, StartError};
+use super::metrics::MetricNames;
+use super::open::{Opened, open};
+use super::target::Target;
+use flashrig_config::nearest;
+use flashrig_http::HttpError;
+use flashrig_http::{Secret, Upstream, UpstreamError};
+use flashrig_record::Server;
+use flashrig_sim::{Script, SimError};
+
+/// What the user said about the server, beside which one it is.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// `--model`.
+    pub model: Option<String>,
+    /// `--context`, in tokens.
+    pub context: Option<u64>,
+    /// `--key-env`.
+    pub key_env: Option<String>,
+}
+
+/// A server that is there. Dropping it stops one that was started here.
+#[derive(Debug)]
+pub struct Connected {
+    /// What the record says of it.
+    pub record: Server,
+    /// How the gateway reaches it.
+    pub upstream: Upstream,
+    /// Its key, for requests outside the gateway.
+    pub key: Option<Secret>,
+    /// Where its metrics are, and what it calls them.
+    pub metrics: MetricNames,
+    /// What becomes of its process.
+    pub life: Life,
+    /// What its log says.
+    pub journal: Journal,
+    /// What it was opened as.
+    opened: Opened,
+}
+
+/// Lines of its log that are told of a server in trouble.
+const LAST_LINES: usize = 20;
+
+impl Connected {
+    /// The last lines of its log, oldest first; none where its log is not read.
+    pub fn last_lines(&self) -> Vec<String> {
+        self.journal.last_lines(LAST_LINES)
+    }
+}
+
+/// Why a server cannot be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// Not there, or no LLM server.
+    #[error("{0}; check that the server runs, and its address")]
+    Http(#[from] HttpError),
+    /// The address cannot be used.
+    #[error(transparent)]
+    Upstream(#[from] UpstreamError),
+    /// The embedded server did not start.
+    #[error(transparent)]
+    Sim(#[from] SimError),
+    /// The server did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The model is not served.
+    #[error("the server at {url} does not serve the model {model:?}{hint}; it serves: {served}")]
+    Model {
+        /// The server.
+        url: String,
+        /// The model asked for.
+        model: String,
+        /// The nearest name, as a question.
+        hint: String,
+        /// The models it serves.
+        served: String,
+    },
+    /// Several models, or no list, and no `--model`.
+    #[error("{0}")]
+    ModelNeeded(String),
+    /// The variable with the key is not set.
+    #[error("the environment variable {0} for the server's key is not set")]
+    KeyMissing(String),
+}
+
+impl ConnectError {
+    /// Whether it was typed wrongly, so that nothing was tried.
+    pub fn is_mistyped(&self) -> bool {
+        match self {
+            Self::Upstream(_) | Self::KeyMissing(_) => true,
+            Self::Start(error) => error.is_mistyped(),
+            _ => false,
+        }
+    }
+}
+
+/// Reaches the target, starting it when it is simulated or managed.
+///
+/// # Errors
+/// See [`ConnectError`]. Nothing is left running.
+pub async fn connect(
+    target: &Target,
+    wanted: &Wanted,
+    scripts: Vec<Script>,
+    sim_log: Option<PathBuf>,
+) -> Result<Connected, ConnectError> {
+    attach(open(target, wanted, scripts, sim_log).await?).await
+}
+
+async fn attach(opened: Opened) -> Result<Connected, ConnectError> {
+    let (url, key) = (opened.url.as_str(), opened.key.as_ref());
+    let wanted = opened.model.as_deref();
+    let identity = identify(url, key, wanted).await?;
+    let model = choose_model(url, wanted, &identity)?;
+    let identity = if wanted.is_none() && identity.context.is_none() {
+        identify(url, key, Some(&model)).await?
+    } else {
+        identity
+    };
+    let (context_tokens, context_source) = opened.context(&identity);
+    let managed = opened.proven().await?;
+    let of_program = managed.as_ref().and_then(|m| m.program_version.clone());
+    Ok(Connected {
+        record: Server {
+            name: opened.name.clone(),
+            url: opened.url.clone(),
+            simulated: identity.simulated || opened.sim.is_some(),
+            speed: opened.speed.or(identity.speed),
+            settings: Vec::new(),
+            version: identity.version.or(of_program),
+            model,
+            models: identity.models,
+            quantization: identity.quantization,
+            context_tokens,
+            context_source,
+            context_told_tokens: identity.context,
+            managed,
+            life: Vec::new(),
+        },
+        upstream: opened.upstream.clone(),
+        key: opened.key.clone(),
+        metrics: opened.interface.metrics.clone(),
+        life: opened.life.clone(),
+        journal: opened.journal.clone(),
+        opened,
+    })
+}
+
+impl Connected {
+    /// Looks again whether what the server was started with took effect: some tell only once they
+    /// have served requests.
+    ///
+    /// # Errors
+    /// The server contradicts a value that it was given.
+    pub async fn prove(&mut self) -> Result<(), StartError> {
+        self.record.managed = self.opened.proven().await?;
+        Ok(())
+    }
+}
+
+fn choose_model(
+    url: &str,
+    wanted: Option<&str>,
+    identity: &Identity,
+) -> Result<String, ConnectError> {
+    let served = identity.models.as_deref();
+    match (wanted, served) {
+        (Some(name), Some(list)) if !list.is_empty() && !list.iter().any(|m| m == name) => {
+            Err(ConnectError::Model {
+                url: url.to_owned(),
+                model: name.to_owned(),
+                hint: nearest(name, list.iter().map(String::as_str))
+                    .map_or_else(String::new, |n| format!(" (did you mean {n:?}?)")),
+                served: list.join(", "),
+            })
+        }
+        (Some(name), _) => Ok(name.to_owned()),
+        (None, Some([only])) => Ok(only.clone()),
+        (None, Some(list)) if list.len() > 1 => Err(ConnectError::ModelNeeded(format!(
+            "the server at {url} lists several models; choose one with --model: {}",
+            list.join(", ")
+        ))),
+        (None, _) => Err(ConnectError::ModelNeeded(format!(
+            "the server at {url} does not say which model it serves (no list at /v1/models); check \
+             that this is its API address, or name the model with --model"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn serving(names: &[&str]) -> Identity {
+        Identity {
+            models: Some(names.iter().map(|n| (*n).to_owned()).collect()),
+            ..Identity::default()
+        }
+    }
+
+    #[test]
+    fn the_only_model_is_taken_and_several_must_be_chosen_from() {
+        assert_eq!(choose_model("u", None, &serving(&["m"])).unwrap(), "m");
+        let error = choose_model("u", None, &serving(&["a", "b"]))
+            .unwrap_err()
+            .to_string();
+        assert!(error.ends_with("choose one with --model: a, b"), "{error}");
+    }
+
+    #[test]
+    fn a_wrong_model_name_is_answered_with_the_nearest_and_the_list() {
+        let error = choose_model("u", Some("qwem"), &serving(&["qwen", "x"]))
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            error,
+            "the server at u does not serve the model \"qwem\" (did you mean \"qwen\"?); it serves: qwen, x"
+        );
+    }
+
+    #[test]
+    fn a_server_without_a_list_takes_any_name_and_needs_one() {
+        assert_eq!(
+            choose_model("u", Some("m"), &Identity::default()).unwrap(),
+            "m"
+        );
+        assert!(choose_model("u", None, &Identity::default()).is_err());
+    }
+}

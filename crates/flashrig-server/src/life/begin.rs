@@ -1,0 +1,264 @@
+//! A server's process from nothing to ready.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use super::keeper::{Log, Plan, Shared, State, keep};
+use super::{Life, StartError, port, words};
+use crate::journal::Journal;
+use crate::start::{HOST, Launch};
+use flashrig_http::Secret;
+use flashrig_http::ask;
+use flashrig_process::{
+    LeaderExit, OomKills, Output, OutputLimits, Prepared, Running, Sandbox, Spec, StopReason,
+};
+
+/// Between two questions whether it is ready.
+const ASK_EVERY: Duration = Duration::from_millis(25);
+const ASK_LIMIT: Duration = Duration::from_secs(2);
+/// How often another free port is tried when somebody was faster.
+const TRIES: u32 = 3;
+/// Lines of the log that stand in errors.
+const SHOWN_LINES: usize = 12;
+/// For output that is still held when everything has ended.
+pub(super) const DRAIN: Duration = Duration::from_millis(500);
+/// Lines of the log between two looks at how many are lost.
+const COUNT_EVERY: u32 = 256;
+/// Bytes kept of a line of the log.
+const LINE_BYTES: usize = 8 * 1024;
+
+/// A server that is ready.
+pub(super) struct Begun {
+    pub(super) running: Running,
+    /// Reads its log to the end.
+    pub(super) pump: JoinHandle<()>,
+    /// From exec to the answer that it is ready.
+    pub(super) ready_after: Duration,
+    /// Kills for lack of memory before its start.
+    pub(super) oom: OomKills,
+}
+
+/// Starts a server and waits until it is ready: its life, its address, and how long that took.
+///
+/// # Errors
+/// See [`StartError`]. Nothing is left running.
+pub(crate) async fn start(
+    launch: Launch,
+    journal: Journal,
+    key: Option<Secret>,
+) -> Result<(Life, u16, Duration), StartError> {
+    let fixed = launch.recipe.port;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let port = match fixed {
+            Some(port) => port,
+            None => port::free()?,
+        };
+        let plan = Plan {
+            launch: launch.clone(),
+            port,
+            journal: journal.clone(),
+            key: key.clone(),
+        };
+        let shared = Arc::new(Shared::new(plan));
+        match begin(&shared, std::future::pending()).await {
+            Ok(begun) => {
+                let after = begun.ready_after;
+                let (orders, to_do) = mpsc::unbounded_channel();
+                tokio::spawn(keep(shared.clone(), begun, to_do));
+                return Ok((Life::kept(orders, shared), port, after));
+            }
+            // Between finding the port and listening there somebody else took it.
+            Err(StartError::Died { .. } | StartError::PortTaken { .. })
+                if fixed.is_none() && tries < TRIES && !port::is_free(port) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Starts the process and waits until it is ready, or until `cancel`. Dropping this ends it.
+pub(super) async fn begin(
+    shared: &Shared,
+    cancel: impl Future<Output = ()>,
+) -> Result<Begun, StartError> {
+    let plan = &shared.plan;
+    let profile = &plan.launch.recipe.profile;
+    if !port::is_free(plan.port) {
+        return Err(StartError::PortTaken {
+            profile: profile.clone(),
+            port: plan.port,
+        });
+    }
+    shared.state.send_replace(State::Starting);
+    let oom = OomKills::now();
+    let running = Prepared::new(spec(plan)).await?.go().await?;
+    let log = Log {
+        lines: running.stdout.clone(),
+        handed_on: Arc::default(),
+    };
+    shared.follow(log.clone());
+    plan.journal.begin();
+    let (journal, secrets) = (plan.journal.clone(), plan.launch.secrets.clone());
+    let pump = tokio::spawn(pump(log, journal, secrets));
+    let mut begun = Begun {
+        running,
+        pump,
+        ready_after: Duration::ZERO,
+        oom,
+    };
+    let url = format!(
+        "http://{HOST}:{}{}",
+        plan.port, plan.launch.recipe.ready.path
+    );
+    let limit = plan.launch.recipe.ready.limit;
+    let waited = tokio::select! {
+        biased;
+        waited = wait_ready(shared, &begun.running, &url) => waited,
+        () = cancel => Waited::Cancelled,
+    };
+    let last_lines = async |begun: Begun| {
+        let ended = begun.running.finish(DRAIN).await;
+        let _ = begun.pump.await;
+        (ended, plan.journal.last_lines(SHOWN_LINES))
+    };
+    match waited {
+        Waited::Ready => {
+            begun.ready_after = flashrig_clock::Stamp::now().since(begun.running.started);
+            let pid = begun.running.pid;
+            shared.state.send_replace(State::Alive { pid });
+            Ok(begun)
+        }
+        Waited::Ended(exit) => {
+            let (ended, last_lines) = last_lines(begun).await;
+            let oom = OomKills::now().since(oom);
+            let end = exit.map(|exit| exit.stamp);
+            Err(StartError::Died {
+                profile: profile.clone(),
+                words: words::ended(exit.map(|exit| exit.status), oom, &last_lines),
+                after: end.map_or(Duration::ZERO, |end| end.since(ended.started)),
+                last_lines,
+            })
+        }
+        Waited::Cancelled => {
+            begun.running.stop(StopReason::Interrupted);
+            last_lines(begun).await;
+            Err(StartError::Cancelled {
+                profile: profile.clone(),
+            })
+        }
+        Waited::TooLong(last) => {
+            begun.running.stop(StopReason::FirstDeadline);
+            let (_, last_lines) = last_lines(begun).await;
+            Err(StartError::NotReady {
+                profile: profile.clone(),
+                url,
+                limit,
+                last,
+                last_lines,
+            })
+        }
+    }
+}
+
+enum Waited {
+    Ready,
+    Ended(Option<LeaderExit>),
+    Cancelled,
+    TooLong(String),
+}
+
+async fn wait_ready(shared: &Shared, running: &Running, url: &str) -> Waited {
+    let ready = &shared.plan.launch.recipe.ready;
+    let deadline = Instant::now() + ready.limit;
+    let mut last = "gave no answer".to_owned();
+    let asking = async {
+        loop {
+            match ask(url, shared.plan.key.as_ref(), None, ASK_LIMIT).await {
+                Ok(answer) => {
+                    let wanted = match ready.status {
+                        Some(status) => answer.status == status,
+                        None => (200..300).contains(&answer.status),
+                    };
+                    if wanted {
+                        return;
+                    }
+                    last = format!("answered {}: {}", answer.status, answer.words());
+                }
+                Err(error) => last = format!("had no answer ({error})"),
+            }
+            shared.note(running.usage_now());
+            sleep(ASK_EVERY).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        exit = running.wait_leader() => return Waited::Ended(exit.ok()),
+        () = asking => {}
+        () = tokio::time::sleep_until(deadline) => return Waited::TooLong(last),
+    }
+    // Somebody else may have answered at its port while it was ending.
+    match running.leader_exit() {
+        Some(exit) => Waited::Ended(Some(exit)),
+        None => Waited::Ready,
+    }
+}
+
+fn spec(plan: &Plan) -> Spec {
+    let launch = &plan.launch;
+    let mut spec = Spec::new(
+        format!("server {}", launch.recipe.profile),
+        launch.program.clone(),
+        launch.dir.clone(),
+        Sandbox::ProcessGroup,
+        launch.places.shim.clone(),
+    );
+    spec.args = launch
+        .args(plan.port)
+        .into_iter()
+        .map(OsString::from)
+        .collect();
+    spec.env = launch.env(plan.port);
+    spec.grace = launch.recipe.grace;
+    spec.output = Output::Merged { file: None };
+    spec.limits = OutputLimits {
+        line_bytes: LINE_BYTES,
+        ..OutputLimits::default()
+    };
+    spec
+}
+
+/// Hands the lines of the log on as they come, each with the time at which it was read.
+async fn pump(log: Log, journal: Journal, secrets: Vec<Secret>) {
+    let Log { lines, handed_on } = log;
+    let mut lost = 0;
+    let mut count_lost = || {
+        let all = lines.report().lost_lines;
+        journal.lose(all - lost);
+        lost = all;
+    };
+    let mut since = 0_u32;
+    while let Some(line) = lines.next().await {
+        let mut text = line.text();
+        for secret in &secrets {
+            let masked = secret.masked_in(bytes::Bytes::from(text.into_owned()));
+            text = String::from_utf8_lossy(&masked).into_owned().into();
+        }
+        journal.line(line.stamp, &text);
+        handed_on.fetch_add(1, Ordering::Relaxed);
+        since += 1;
+        if since == COUNT_EVERY {
+            since = 0;
+            count_lost();
+            // A log that never pauses must not keep others from their turn.
+            tokio::task::yield_now().await;
+        }
+    }
+    count_lost();
+}

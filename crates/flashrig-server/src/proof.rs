@@ -1,0 +1,203 @@
+//! Whether what a server was started with took effect: the value that it tells, held against the
+//! value that it was given. A flag that does nothing must not pass for one that does.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::journal::Journal;
+use super::life::StartError;
+use super::metrics::{MetricNames, by_name};
+use super::start::{Told, Valued};
+use flashrig_http::Secret;
+use flashrig_http::ask;
+use flashrig_record::SettingProof;
+
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// Whom to ask.
+pub(super) struct Witness<'a> {
+    pub(super) url: &'a str,
+    pub(super) key: Option<&'a Secret>,
+    pub(super) metrics: &'a MetricNames,
+    pub(super) journal: &'a Journal,
+}
+
+/// Looks for the value of each variable where the server tells it.
+pub(super) async fn prove(valued: &[Valued], witness: &Witness<'_>) -> Vec<SettingProof> {
+    let settings = witness.journal.settings();
+    let mut pages: HashMap<&str, Option<String>> = HashMap::new();
+    let mut proofs = Vec::new();
+    for variable in valued {
+        let path = match &variable.told {
+            Some(Told::Field { path, .. }) => Some(path.as_str()),
+            Some(Told::Metric(_)) => Some(witness.metrics.path.as_str()),
+            None => None,
+        };
+        if let Some(path) = path
+            && !pages.contains_key(path)
+        {
+            pages.insert(path, witness.page(path).await);
+        }
+        let page = path.and_then(|path| pages.get(path)?.as_deref());
+        let of_answer = match &variable.told {
+            Some(Told::Field { path, field }) => page
+                .and_then(|page| at(page, field))
+                .map(|told| (told, format!("{field} of {path}"))),
+            Some(Told::Metric(name)) => page
+                .and_then(|page| by_name(page, name))
+                .map(|told| (told.to_string(), format!("the metric {name}"))),
+            None => None,
+        };
+        let of_log = || {
+            let (value, line) = settings.get(&variable.name)?;
+            Some((value.clone(), format!("the log: {line}")))
+        };
+        let told = of_answer.or_else(of_log);
+        proofs.push(SettingProof {
+            name: variable.name.clone(),
+            value: variable.text.clone(),
+            engaged: told.as_ref().map(|(told, _)| {
+                same(&variable.text, told)
+                    || variable.rounds_up && is_rounded_up(&variable.text, told)
+            }),
+            told_by: told.as_ref().map(|(_, by)| by.clone()),
+            told: told.map(|(told, _)| told),
+        });
+    }
+    proofs
+}
+
+/// Whether the server contradicts a value that it was given.
+///
+/// # Errors
+/// It does; says which, and who says so.
+pub(super) fn contradicted(
+    server: &str,
+    valued: &[Valued],
+    proofs: &[SettingProof],
+) -> Result<(), StartError> {
+    let Some(proof) = proofs.iter().find(|proof| proof.engaged == Some(false)) else {
+        return Ok(());
+    };
+    let flag = valued
+        .iter()
+        .find(|v| v.name == proof.name)
+        .and_then(|v| v.flag.as_deref())
+        .unwrap_or(&proof.name);
+    let told = proof.told.as_deref().unwrap_or("nothing");
+    let by = proof.told_by.as_deref().unwrap_or("nobody");
+    Err(StartError::NoEffect {
+        profile: server.to_owned(),
+        words: format!(
+            "it was started with {flag} {}, and tells {told} ({by}): {flag} did nothing, or not \
+             what was asked for; look into its log, or set {} otherwise",
+            proof.value, proof.name,
+        ),
+    })
+}
+
+impl Witness<'_> {
+    async fn page(&self, path: &str) -> Option<String> {
+        let url = format!("{}{path}", self.url);
+        let answer = ask(&url, self.key, None, LIMIT).await.ok()?;
+        (answer.status == 200).then(|| String::from_utf8_lossy(&answer.body).into_owned())
+    }
+}
+
+/// The value at a JSON pointer.
+fn at(page: &str, field: &str) -> Option<String> {
+    let page: Value = serde_json::from_str(page).ok()?;
+    match page.pointer(field)? {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(on) => Some(on.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Whether two texts mean one value.
+pub fn same(given: &str, told: &str) -> bool {
+    let (given, told) = (given.trim(), told.trim());
+    if given.eq_ignore_ascii_case(told) {
+        return true;
+    }
+    if let (Ok(a), Ok(b)) = (given.parse::<f64>(), told.parse::<f64>()) {
+        return (a - b).abs() <= 1e-9 * a.abs().max(b.abs());
+    }
+    if let (Some(a), Some(b)) = (switch(given), switch(told)) {
+        return a == b;
+    }
+    // A path is told as it was given, or as it leads, or below a folder of the server's own.
+    let real = |path: &str| Path::new(path).canonicalize().ok();
+    match (real(given), real(told)) {
+        (Some(a), Some(b)) => a == b,
+        (Some(_), None) => Path::new(given).file_name() == Path::new(told).file_name(),
+        _ => false,
+    }
+}
+
+/// Whether what is told is what was given, rounded up by no more than a quarter.
+fn is_rounded_up(given: &str, told: &str) -> bool {
+    match (given.trim().parse::<f64>(), told.trim().parse::<f64>()) {
+        (Ok(given), Ok(told)) => (given..=given * 1.25).contains(&told),
+        _ => false,
+    }
+}
+
+fn switch(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "on" | "yes" | "1" | "enabled" => Some(true),
+        "false" | "off" | "no" | "0" | "disabled" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_value_in_two_spellings_is_one_and_two_values_are_two() {
+        for (given, told) in [
+            ("4", "4"),
+            ("0.3", "0.300"),
+            ("true", "on"),
+            ("Q8_0", "q8_0"),
+            ("4", "4.0"),
+            ("/usr/bin", "/usr/bin/"),
+        ] {
+            assert!(same(given, told), "{given} is {told}");
+        }
+        for (given, told) in [("4", "1"), ("0.3", "0.5"), ("true", "off"), ("a", "b")] {
+            assert!(!same(given, told), "{given} is not {told}");
+        }
+    }
+
+    #[test]
+    fn a_value_may_be_rounded_up_by_a_quarter_and_never_down() {
+        for (given, told, is_it) in [
+            ("32768", "33024", true),
+            ("1000", "1250", true),
+            ("1000", "1251", false),
+            ("32768", "32767", false),
+            ("x", "x1", false),
+        ] {
+            assert_eq!(is_rounded_up(given, told), is_it, "{given} {told}");
+        }
+    }
+
+    #[test]
+    fn only_plain_values_are_told_by_a_field() {
+        let page = r#"{"a": {"b": [4, true, "x", null]}}"#;
+        assert_eq!(at(page, "/a/b/0").as_deref(), Some("4"));
+        assert_eq!(at(page, "/a/b/1").as_deref(), Some("true"));
+        assert_eq!(at(page, "/a/b/2").as_deref(), Some("x"));
+        assert_eq!(
+            (at(page, "/a/b/3"), at(page, "/a"), at("no", "/a")),
+            (None, None, None)
+        );
+    }
+}
