@@ -3,9 +3,9 @@
 use std::fs;
 use std::time::Instant;
 
-use flashrig::task::Source;
 use flashrig_record::CopyMethod;
 use flashrig_workspace::Base;
+use flashrig_workspace::Source;
 
 use super::history::history;
 use super::table::Row;

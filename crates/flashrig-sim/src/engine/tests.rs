@@ -16,27 +16,15 @@ use crate::memory::Memory;
 use crate::profile::SimProfile;
 use crate::server_log::ServerLog;
 use crate::truth::TruthLog;
-use flashrig_harness::HARNESS;
+use flashrig_testkit::profile::simulated;
 
 const START: Stamp = Stamp(1_000_000_000_000);
 
-/// A built-in profile with some values of its `[sim]` table, or its context, replaced.
+/// A built-in profile with some of its values replaced.
 fn profile(name: &str, changes: &[&str]) -> SimProfile {
-    let file = HARNESS.get_file(format!("servers/{name}.toml")).unwrap();
-    let mut whole: toml::Table = toml::from_str(file.contents_utf8().unwrap()).unwrap();
-    for change in changes {
-        let (key, value) = change.split_once('=').unwrap();
-        let table = match key {
-            "context" => &mut whole,
-            _ => whole["sim"].as_table_mut().unwrap(),
-        };
-        let number = value.parse().map(toml::Value::Integer);
-        table.insert(key.into(), number.unwrap_or_else(|_| value.into()));
-    }
-    let table = whole["sim"].clone().try_into().unwrap();
-    let context = whole["context"].as_integer().unwrap();
-    let model = whole["model"].as_str().unwrap();
-    SimProfile::new(name, model, u64::try_from(context).unwrap(), &table).unwrap()
+    let found = simulated(name, changes);
+    let table = found.table.try_into().unwrap();
+    SimProfile::new(name, found.model, found.context, &table).unwrap()
 }
 
 /// A request as the tests ask for it.

@@ -3,11 +3,8 @@
 use super::*;
 use crate::judge::Answer;
 use flashrig_clock::Seconds;
-use flashrig_record::testing::{CHECKS, K32, K256, fit_run as run, measured, turn};
-use flashrig_record::{
-    CellStop, CellVerdict, ClientHonesty, ContextSource, Host, Lane, LeftOut, LoadSpec, Outcome,
-    RUN_SCHEMA, RecallRule, Rig, RunState, Server, ServerTold, SideTurn, Thresholds, Turn,
-};
+use flashrig_record::testing::{K32, K256, fit_run as run, measured};
+use flashrig_record::{CellStop, CellVerdict, LeftOut, Outcome, RecallRule, SideTurn};
 
 fn stopped(round: u32, context_tokens: u64, sessions: usize, kind: StopKind) -> Measured {
     let mut measured = measured(round, context_tokens, &vec![1.0; sessions]);

@@ -1,0 +1,14 @@
+//! Copies, patches and fingerprints of repositories.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "helpers of tests fail like tests"
+)]
+
+mod base;
+mod fingerprint;
+mod patch;
+mod roundtrip;
+mod text;
+mod workspace_support;

@@ -1,0 +1,18 @@
+//! Every command as people run it: the real binary, scripted agents, simulated and faulty servers.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "helpers of tests fail like tests"
+)]
+
+mod fit;
+mod gateway;
+mod managed;
+mod pair;
+mod servers;
+mod sim;
+mod support;
+mod sweep;
+mod ttft;
+mod watch;

@@ -1,0 +1,6 @@
+//! What tests of several commands share.
+
+pub mod http;
+pub mod machine;
+pub mod managed;
+pub mod serving;

@@ -1,0 +1,13 @@
+//! Tasks: read, and proven to tell right from wrong.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "helpers of tests fail like tests"
+)]
+
+mod builtin;
+mod proof;
+mod read;
+mod tree;
+mod verify_support;
