@@ -50,26 +50,41 @@ impl Said {
 /// Facts of a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
+    /// When the first generated token of any kind came.
     pub first_token: Option<Duration>,
+    /// When the first visible text came.
     pub first_text: Option<Duration>,
+    /// When the last generated token came.
     pub last_token: Option<Duration>,
+    /// Frames that carried generated tokens.
     pub content_events: u64,
+    /// The longest time between two of them.
     pub longest_gap: Option<Duration>,
     /// Microseconds from each content event to the next.
     pub event_gaps_us: Vec<u32>,
     /// There were more than are kept.
     pub event_gaps_cut: bool,
+    /// Prompt tokens, cached ones included, from the usage.
     pub input_tokens: Option<u64>,
+    /// Prompt tokens that came from the server's cache, from the usage.
     pub cached_tokens: Option<u64>,
+    /// Generated tokens, reasoning included, from the usage.
     pub output_tokens: Option<u64>,
+    /// Those of them that are reasoning.
     pub reasoning_tokens: Option<u64>,
     /// The model that says it answers.
     pub model: Option<String>,
+    /// How long the server says that prefill took.
     pub server_prompt: Option<Duration>,
+    /// How long the server says that decoding took.
     pub server_decode: Option<Duration>,
+    /// Why the model stopped, as the server put it.
     pub stop_reason: Option<String>,
+    /// Fields that the protocol requires and the stream lacks.
     pub missing_fields: Vec<String>,
+    /// Tool calls, put together from their fragments.
     pub tool_calls: Vec<ToolCall>,
+    /// What the server said went wrong.
     pub error: Option<ErrorDetail>,
     /// The dialect's end mark was seen.
     pub ended: bool,
