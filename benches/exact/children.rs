@@ -32,10 +32,10 @@ impl Process {
         let mut output = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         output.read_line(&mut line).unwrap();
-        let mut words = line.split_whitespace();
+        let mut message = line.split_whitespace();
         Self {
-            addr: words.next().unwrap().parse().unwrap(),
-            origin: words.next().map_or(0, |word| word.parse().unwrap()),
+            addr: message.next().unwrap().parse().unwrap(),
+            origin: message.next().map_or(0, |word| word.parse().unwrap()),
             child,
             output: Some(output),
             _dir: None,

@@ -184,7 +184,7 @@ fn truth(rows: &[Attempt], origin: u64, through: &[(usize, Vec<Seen>)], machine:
         let candidates = by_name.get(seen.name.as_str()).into_iter().flatten();
         let asked = us(seen.asked, origin);
         let row = candidates
-            .filter(|row| row.end == Outcome::Complete)
+            .filter(|row| row.outcome == Outcome::Complete)
             .min_by(|a, b| {
                 let distance = |row: &Attempt| (row.clocks.head_s.0 * 1e6 - asked).abs();
                 distance(a).total_cmp(&distance(b))
@@ -216,8 +216,8 @@ fn truth(rows: &[Attempt], origin: u64, through: &[(usize, Vec<Seen>)], machine:
                 step.push(instants[from + 1] - instants[from]);
             }
         }
-        let told = us(seen.events[0].0, seen.read);
-        first.push(((token_s.0 - sent_s.0) * 1e6 - told).abs());
+        let reported = us(seen.events[0].0, seen.read);
+        first.push(((token_s.0 - sent_s.0) * 1e6 - reported).abs());
         arrival.push(token_s.0 * 1e6 - us(seen.events[0].0, origin));
         for (gap, pair) in row.event_gaps_us.iter().zip(seen.events.windows(2)) {
             between.push((f64::from(*gap) - us(pair[1].0, pair[0].0)).abs());

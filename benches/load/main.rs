@@ -146,7 +146,7 @@ impl Shown {
         let lost = self
             .rows
             .iter()
-            .filter(|row| row.attempt.end != Outcome::Complete)
+            .filter(|row| row.attempt.outcome != Outcome::Complete)
             .count();
         let (tokens, gaps) = self.received();
         let seconds = self.window.1 - self.window.0;

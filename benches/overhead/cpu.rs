@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use flashrig_record::Run;
 
 use super::FLASHRIG;
-use super::pair::{Told, run_folder};
+use super::pair::{Reported, run_folder};
 use super::table::{Row, Unit};
 
 const WHAT: &str = "flashrig's CPU over the wall of a run";
@@ -42,11 +42,11 @@ pub fn measure(agent: &str) -> Vec<Row> {
     };
     let wall = start.elapsed();
     if status.code() == Some(3) {
-        let words = BufReader::new(pair.stderr.take().unwrap())
+        let message = BufReader::new(pair.stderr.take().unwrap())
             .lines()
             .map_while(Result::ok)
             .last();
-        return vec![Row::missing(WHAT, words.unwrap_or_default())];
+        return vec![Row::missing(WHAT, message.unwrap_or_default())];
     }
     let folder = run_folder(&results);
     let run: Run =
@@ -62,7 +62,7 @@ pub fn measure(agent: &str) -> Vec<Row> {
         .first()
         .and_then(|r| r.arms.first()?.sessions.first()?.agent.version.clone())
         .unwrap_or_default();
-    let told = Told::read(&folder);
+    let reported = Reported::read(&folder);
     vec![
         Row::values(
             WHAT,
@@ -76,7 +76,7 @@ pub fn measure(agent: &str) -> Vec<Row> {
         )),
         Row::times(
             "verification beyond its checks, real checks",
-            &told.verifying,
+            &reported.verifying,
             Some(100.0),
         )
         .with("3 runs of cargo test, target folders removed"),

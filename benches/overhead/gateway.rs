@@ -60,7 +60,7 @@ pub fn measure() -> Vec<Row> {
     }
     let attempts = runtime.block_on(session.close());
     assert!(
-        attempts.iter().all(|a| a.end == Outcome::Complete),
+        attempts.iter().all(|a| a.outcome == Outcome::Complete),
         "a stream was lost"
     );
     rows

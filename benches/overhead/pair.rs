@@ -39,17 +39,21 @@ fn with(project: &Project, sandbox: &str) -> Vec<Row> {
         let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         return vec![Row::missing(name("start to exec"), why)];
     }
-    let told = Told::read(&run_folder(&results));
+    let reported = Reported::read(&run_folder(&results));
     vec![
-        Row::times(name("start to exec, back to back"), &told.alone, Some(50.0)),
+        Row::times(
+            name("start to exec, back to back"),
+            &reported.alone,
+            Some(50.0),
+        ),
         Row::times(
             name("start to exec, together, per session"),
-            &told.together,
+            &reported.together,
             Some(50.0),
         ),
         Row::times(
             name("verification beyond its checks"),
-            &told.verifying,
+            &reported.verifying,
             Some(100.0),
         )
         .with("3 checks that are over at once"),
@@ -69,7 +73,7 @@ pub fn run_folder(results: &Path) -> PathBuf {
 
 /// What the events of a run tell.
 #[derive(Default)]
-pub struct Told {
+pub struct Reported {
     /// From the start of the arm, or the end of the session before, to exec.
     pub alone: Vec<Duration>,
     /// From the start of the arm to the last exec, divided by the number of sessions.
@@ -79,9 +83,9 @@ pub struct Told {
     pub verifying: Vec<Duration>,
 }
 
-impl Told {
+impl Reported {
     pub fn read(run: &Path) -> Self {
-        let mut told = Self::default();
+        let mut reported = Self::default();
         // When the arm began, when the last thing that is waited for was over, and what was exec'd.
         let (mut began, mut turn) = (0.0, 0.0);
         let mut execs: Vec<f64> = Vec::new();
@@ -97,25 +101,25 @@ impl Told {
                 What::SessionEnded { arm, session, .. } => {
                     let exec = session.started_s.expect("an agent did not start").0;
                     match arm {
-                        ArmKind::BackToBack => told.alone.push(seconds(exec - turn)),
+                        ArmKind::BackToBack => reported.alone.push(seconds(exec - turn)),
                         ArmKind::Together | ArmKind::Gated => execs.push(exec - began),
                     }
                     turn = at;
                 }
                 What::SessionVerified { session, .. } => {
                     let overhead = at - turn - checks(&session);
-                    told.verifying.push(seconds(overhead));
+                    reported.verifying.push(seconds(overhead));
                     turn = at;
                 }
                 What::ArmFinished { .. } if !execs.is_empty() => {
                     let last = execs.iter().copied().fold(0.0, f64::max);
                     #[expect(clippy::cast_precision_loss, reason = "a handful of sessions")]
-                    told.together.push(seconds(last / execs.len() as f64));
+                    reported.together.push(seconds(last / execs.len() as f64));
                 }
                 _ => {}
             }
         }
-        told
+        reported
     }
 }
 

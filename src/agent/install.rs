@@ -30,14 +30,14 @@ pub enum InstallError {
         source: std::io::Error,
     },
     /// npm failed.
-    #[error("agent {agent}: `npm install` {what}; its last words: {words}")]
+    #[error("agent {agent}: `npm install` {what}; its last words: {message}")]
     Npm {
         /// Profile.
         agent: String,
         /// How it ended.
         what: String,
         /// The end of its output.
-        words: String,
+        message: String,
     },
 }
 
@@ -114,8 +114,12 @@ pub async fn install(
         CommandExit::Lost => Some("was lost".to_owned()),
     };
     if let Some(what) = what {
-        let words = last_lines(&outcome.output, 12);
-        return Err(InstallError::Npm { agent, what, words });
+        let message = last_lines(&outcome.output, 12);
+        return Err(InstallError::Npm {
+            agent,
+            what,
+            message,
+        });
     }
     let built = building.keep();
     if let Err(source) = std::fs::rename(&built, &root) {

@@ -208,11 +208,11 @@ impl CommandLine {
     /// # Errors
     /// An unclosed quote, an empty command, an unknown placeholder.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let words = shell_words::split(text).map_err(|e| format!("{text:?}: {e}"))?;
-        if words.is_empty() {
+        let message = shell_words::split(text).map_err(|e| format!("{text:?}: {e}"))?;
+        if message.is_empty() {
             return Err("is empty: give a program".to_owned());
         }
-        words
+        message
             .iter()
             .map(|w| Template::parse(w).map_err(|e| e.to_string()))
             .collect::<Result<_, _>>()

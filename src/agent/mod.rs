@@ -17,4 +17,4 @@ pub use launch::{CommandLine, HOME_FOLDERS, Launch, Values, base_environment, la
 pub use library::Library;
 pub use outcome::{Ending, Evidence, SessionEnd, judge};
 pub use profile::{AGENT_SCHEMA, HomeFile, Profile, VersionProbe};
-pub use transcript::{Meaning, Reader, Summary, Told};
+pub use transcript::{Meaning, Reader, Reported, Summary};

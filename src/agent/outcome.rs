@@ -63,27 +63,27 @@ pub fn judge(evidence: &Evidence<'_>) -> SessionEnd {
         ..
     } = evidence;
     let outcome = |status: Status, detail: String| SessionEnd { status, detail };
-    let reached = |a: &&Attempt| a.role == Role::Main && a.end != Outcome::RejectedByGateway;
+    let reached = |a: &&Attempt| a.role == Role::Main && a.outcome != Outcome::RejectedByGateway;
     let mains = attempts.iter().filter(reached).count();
     match ending {
-        Ending::RigFailed(words) => return outcome(Status::RigError, words.clone()),
+        Ending::RigFailed(message) => return outcome(Status::RigError, message.clone()),
         Ending::Interrupted => {
             return outcome(Status::Interrupted, "the run was stopped".to_owned());
         }
-        Ending::ServerLost(words) => return outcome(Status::ServerError, words.clone()),
-        Ending::TimeLimit(words) => {
+        Ending::ServerLost(message) => return outcome(Status::ServerError, message.clone()),
+        Ending::TimeLimit(message) => {
             let cause = cut_off_request(attempts).or_else(|| last_failure(attempts));
             let cause = cause.map_or_else(String::new, |c| format!("; {c}"));
-            return outcome(Status::Timeout, format!("{words}{cause}"));
+            return outcome(Status::Timeout, format!("{message}{cause}"));
         }
-        Ending::NoRequestInTime(words) => {
-            return outcome(Status::NoRequest, with_stderr(words, evidence));
+        Ending::NoRequestInTime(message) => {
+            return outcome(Status::NoRequest, with_stderr(message, evidence));
         }
-        Ending::Idle(words) => {
+        Ending::Idle(message) => {
             let cause = last_failure(attempts).map_or_else(String::new, |f| format!("; {f}"));
             return outcome(
                 Status::Idle,
-                with_stderr(&format!("{words}{cause}"), evidence),
+                with_stderr(&format!("{message}{cause}"), evidence),
             );
         }
         Ending::Exited | Ending::DidNotExit => {}
@@ -96,11 +96,11 @@ pub fn judge(evidence: &Evidence<'_>) -> SessionEnd {
                 false => format!("{why}; does it send the token that it is given?"),
             },
         );
-        let words = format!(
+        let message = format!(
             "the agent {} without any request to the server; {turned_away}",
-            exit_words(*exit)
+            exit_message(*exit)
         );
-        return outcome(Status::NoRequest, with_stderr(&words, evidence));
+        return outcome(Status::NoRequest, with_stderr(&message, evidence));
     }
     if transcript.turn_limit {
         return outcome(
@@ -108,8 +108,8 @@ pub fn judge(evidence: &Evidence<'_>) -> SessionEnd {
             "the agent reached its own limit of turns".to_owned(),
         );
     }
-    if let Some((status, words)) = lost_last_request(attempts) {
-        return outcome(status, words);
+    if let Some((status, message)) = lost_last_request(attempts) {
+        return outcome(status, message);
     }
     if let Some(error) = &transcript.error {
         return outcome(
@@ -118,16 +118,20 @@ pub fn judge(evidence: &Evidence<'_>) -> SessionEnd {
         );
     }
     if let Exit::Signal(signal) = exit {
-        let words = format!("the agent was ended by signal {signal}, which flashrig did not send");
-        return outcome(Status::AgentError, with_stderr(&words, evidence));
+        let message =
+            format!("the agent was ended by signal {signal}, which flashrig did not send");
+        return outcome(Status::AgentError, with_stderr(&message, evidence));
     }
     if evidence.end_required && !transcript.ended {
-        let words = format!("the agent {} without telling its result", exit_words(*exit));
-        return outcome(Status::AgentError, with_stderr(&words, evidence));
+        let message = format!(
+            "the agent {} without telling its result",
+            exit_message(*exit)
+        );
+        return outcome(Status::AgentError, with_stderr(&message, evidence));
     }
     if !transcript.ended && matches!(exit, Exit::Code(code) if *code != 0) {
-        let words = format!("the agent {}", exit_words(*exit));
-        return outcome(Status::AgentError, with_stderr(&words, evidence));
+        let message = format!("the agent {}", exit_message(*exit));
+        return outcome(Status::AgentError, with_stderr(&message, evidence));
     }
     match (ending, exit) {
         (Ending::DidNotExit, _) => outcome(
@@ -146,23 +150,23 @@ pub fn judge(evidence: &Evidence<'_>) -> SessionEnd {
 /// made no further one.
 fn lost_last_request(attempts: &[Attempt]) -> Option<(Status, String)> {
     let last = last_main(attempts)?;
-    let words = failure_words(last)?;
-    let status = match last.end {
+    let message = failure_message(last)?;
+    let status = match last.outcome {
         Outcome::Refused => Status::ServerRefused,
         Outcome::RejectedByGateway => Status::AgentError,
         _ => Status::ServerError,
     };
-    Some((status, words))
+    Some((status, message))
 }
 
 fn last_failure(attempts: &[Attempt]) -> Option<String> {
-    failure_words(last_main(attempts)?)
+    failure_message(last_main(attempts)?)
 }
 
 /// The last main request, when its client was gone before its answer was whole, as it is when the
 /// session is ended: a server that fell silent is another cause than an agent that took its time.
 fn cut_off_request(attempts: &[Attempt]) -> Option<String> {
-    let last = last_main(attempts).filter(|a| a.end == Outcome::ClientAborted)?;
+    let last = last_main(attempts).filter(|a| a.outcome == Outcome::ClientAborted)?;
     let clocks = &last.clocks;
     if last.gate.is_some() && clocks.permit_s.is_none() {
         let held = clocks.end_s.0 - clocks.body_s.unwrap_or(clocks.head_s).0;
@@ -198,7 +202,7 @@ fn last_main(attempts: &[Attempt]) -> Option<&Attempt> {
 
 /// What happened to a request that was not answered whole; `None` when it was, or when the
 /// client left by itself.
-fn failure_words(attempt: &Attempt) -> Option<String> {
+fn failure_message(attempt: &Attempt) -> Option<String> {
     let said = attempt.error.as_ref().map_or_else(String::new, |e| {
         let field = e
             .field
@@ -210,9 +214,9 @@ fn failure_words(attempt: &Attempt) -> Option<String> {
         .status
         .map_or_else(|| "no status".to_owned(), |s| s.to_string());
     let number = attempt.number;
-    Some(match attempt.end {
+    Some(match attempt.outcome {
         Outcome::Complete | Outcome::ClientAborted => return None,
-        Outcome::Refused => refused_words(attempt.refusal, number, &status, &said),
+        Outcome::Refused => refusal_message(attempt.refusal, number, &status, &said),
         Outcome::RejectedByGateway => {
             format!("flashrig's gateway rejected request {number} ({status}){said}")
         }
@@ -240,7 +244,7 @@ fn failure_words(attempt: &Attempt) -> Option<String> {
 }
 
 /// The words for a refusal: its kind, what the server said, and the knob to turn.
-fn refused_words(kind: Option<RefusalKind>, number: u32, status: &str, said: &str) -> String {
+fn refusal_message(kind: Option<RefusalKind>, number: u32, status: &str, said: &str) -> String {
     let class = match kind {
         Some(RefusalKind::ContextTooSmall) => "context too small: ",
         Some(RefusalKind::OutOfMemory) => "prompt too large for the server's memory: ",
@@ -279,7 +283,7 @@ fn knob(kind: Option<RefusalKind>) -> &'static str {
     }
 }
 
-fn exit_words(exit: Exit) -> String {
+fn exit_message(exit: Exit) -> String {
     match exit {
         Exit::Code(code) => format!("exited with code {code}"),
         Exit::Signal(signal) => format!("was ended by signal {signal}"),
@@ -288,12 +292,12 @@ fn exit_words(exit: Exit) -> String {
     }
 }
 
-fn with_stderr(words: &str, evidence: &Evidence<'_>) -> String {
+fn with_stderr(message: &str, evidence: &Evidence<'_>) -> String {
     let tail = evidence.stderr_tail.trim();
     if tail.is_empty() {
-        words.to_owned()
+        message.to_owned()
     } else {
-        format!("{words}; its last words: {tail}")
+        format!("{message}; its last words: {tail}")
     }
 }
 

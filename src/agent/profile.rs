@@ -200,10 +200,10 @@ impl Profile {
     /// was set, as `NAME=VALUE`. Empty when it has no such setting.
     pub fn keep_prefix_stable(&mut self) -> Vec<String> {
         let settings = std::mem::take(&mut self.stable_prefix);
-        let told = settings.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let reported = settings.iter().map(|(k, v)| format!("{k}={v}")).collect();
         // Later ones win.
         self.env.extend(settings);
-        told
+        reported
     }
 }
 

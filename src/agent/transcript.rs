@@ -83,7 +83,7 @@ pub struct Grammar {
 
 /// Something that a line told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct Reported {
     /// What.
     pub means: Meaning,
     /// Text worth showing, one line, at most 200 characters.
@@ -116,11 +116,11 @@ pub struct Reader {
 impl Reader {
     /// Starts a transcript.
     pub fn new(grammar: Grammar) -> Self {
-        let tells =
+        let reports =
             |meaning| grammar.json_lines && grammar.rules.iter().any(|r| r.means == meaning);
         let summary = Summary {
-            turns: tells(Meaning::Turn).then_some(0),
-            tool_calls: tells(Meaning::ToolCall).then_some(0),
+            turns: reports(Meaning::Turn).then_some(0),
+            tool_calls: reports(Meaning::ToolCall).then_some(0),
             ..Summary::default()
         };
         Self {
@@ -131,14 +131,14 @@ impl Reader {
     }
 
     /// Reads one line, without its newline. A line that is no JSON tells nothing.
-    pub fn line(&mut self, line: &[u8]) -> Vec<Told> {
+    pub fn line(&mut self, line: &[u8]) -> Vec<Reported> {
         if !self.grammar.json_lines {
             return Vec::new();
         }
         let Ok(value) = serde_json::from_slice::<Value>(line) else {
             return Vec::new();
         };
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for rule in &self.grammar.rules {
             if !rule
                 .conditions
@@ -167,12 +167,12 @@ impl Reader {
             let detail = detail(&rule.detail, &value);
             self.summary
                 .take(rule.means, fresh as u64, detail.as_deref());
-            told.push(Told {
+            reported.push(Reported {
                 means: rule.means,
                 detail,
             });
         }
-        told
+        reported
     }
 
     /// The agent made a request after it had told its end: that end was none.
@@ -231,12 +231,12 @@ mod tests {
         r.line(
             br#"{"type":"assistant","message":{"id":"m1","content":[{"type":"text","text":"x"}]}}"#,
         );
-        let told = r.line(
+        let reported = r.line(
             br#"{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"cargo test"}}]}}"#,
         );
         assert_eq!(
-            told,
-            [Told {
+            reported,
+            [Reported {
                 means: Meaning::ToolCall,
                 detail: Some("Bash cargo test".into())
             }]

@@ -119,11 +119,11 @@ fn print_one(
         )));
     };
     if let Some(why) = line.omitted {
-        let words = format!("{what} of {session}: {}", omitted_words(why));
+        let message = format!("{what} of {session}: {}", omitted_message(why));
         if line.stored == 0 {
-            return Err(usage(words));
+            return Err(usage(message));
         }
-        console.note(&words);
+        console.note(&message);
     }
     console.raw_result(&body);
     Ok(Exit::Yes)
@@ -140,7 +140,7 @@ fn cut_off(path: &Path) -> String {
     )
 }
 
-fn omitted_words(why: Omitted) -> &'static str {
+fn omitted_message(why: Omitted) -> &'static str {
     match why {
         Omitted::NotKept => "not kept (--no-bodies); its length and hash are known",
         Omitted::Encoded => "not kept, because it was compressed; its length and hash are known",
@@ -159,7 +159,7 @@ fn table(list: &[Listed]) -> Table {
         }
     }
     for Listed { session, body } in list {
-        let mut notes: Vec<&str> = body.omitted.map(omitted_words).into_iter().collect();
+        let mut notes: Vec<&str> = body.omitted.map(omitted_message).into_iter().collect();
         if body.redacted {
             notes.push("secrets taken out");
         }

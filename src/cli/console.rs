@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use super::args::{Color, Common};
-use flashrig_config::in_words;
+use flashrig_config::error_chain;
 
 /// Why a result could not be written: whoever redirected it to a file has not got it.
 static LOST: OnceLock<io::Error> = OnceLock::new();
@@ -112,7 +112,7 @@ impl Console {
     /// An error, with everything that it has to say, on as few lines as it needs.
     pub fn error(self, error: &anyhow::Error) {
         let word = console::style("error:").for_stderr().red().bold();
-        say(&format!("{word} {}", in_words(error)));
+        say(&format!("{word} {}", error_chain(error)));
     }
 }
 

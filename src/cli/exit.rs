@@ -64,9 +64,9 @@ impl<T, E: Into<anyhow::Error>> OrFail<T> for Result<T, E> {
 }
 
 /// An error from words.
-pub fn usage(words: impl Into<String>) -> Failure {
+pub fn usage(message: impl Into<String>) -> Failure {
     Failure {
         exit: Exit::Usage,
-        error: anyhow::anyhow!(words.into()),
+        error: anyhow::anyhow!(message.into()),
     }
 }

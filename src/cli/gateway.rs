@@ -17,7 +17,7 @@ use super::exit::{Exit, Failure, OrFail, usage};
 use super::signals;
 use crate::run::Stop;
 use flashrig_clock::Origin;
-use flashrig_gateway::standing::{Board, Heard, Log, METRICS_PATH, finished_line, table};
+use flashrig_gateway::standing::{Board, Log, METRICS_PATH, Received, finished_line, table};
 use flashrig_gateway::{ClientName, EventLoop, Gate, Limits, Standing, StandingConfig};
 use flashrig_http::{KeyStyle, Secret, Upstream};
 
@@ -34,7 +34,7 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
         Some(path) => Some(Log::open(path, origin.clone()).or_rig()?),
         None => None,
     };
-    let (board, heard) = Board::new(log);
+    let (board, received) = Board::new(log);
     let config = StandingConfig {
         listen: args.listen,
         tokens,
@@ -75,15 +75,15 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
     let (say, said) = mpsc::unbounded_channel();
     let limit = args.drain;
     let saying = say.clone();
-    let tell = move |_: &str| {
+    let report = move |_: &str| {
         let _ = saying.send(format!(
             "stopping: no new requests; those in flight have {} s to end (again to stop at once)",
             limit.as_secs_f64()
         ));
     };
-    let watching = tokio::spawn(signals::watch(tell, stopper));
-    tell_address(&args, address, console)?;
-    let showing = tokio::spawn(show(console, Arc::clone(&board), heard, said));
+    let watching = tokio::spawn(signals::watch(report, stopper));
+    print_address(&args, address, console)?;
+    let showing = tokio::spawn(show(console, Arc::clone(&board), received, said));
     stop.wait().await;
     if tokio::time::timeout(limit, standing.drain()).await.is_err() {
         let left: u32 = board.snapshot().clients.iter().map(|c| c.in_flight).sum();
@@ -101,7 +101,7 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
 }
 
 /// Says where it listens: the one line on standard output.
-fn tell_address(args: &GatewayArgs, address: SocketAddr, console: Console) -> Result<(), Failure> {
+fn print_address(args: &GatewayArgs, address: SocketAddr, console: Console) -> Result<(), Failure> {
     if console.json() {
         return console
             .json_line(&serde_json::json!({
@@ -129,27 +129,27 @@ fn tokens(typed: &[String]) -> Result<Vec<(ClientName, Secret)>, Failure> {
             .split_once('=')
             .ok_or_else(|| usage(format!("--client number {} is not NAME=TOKEN", index + 1)))?;
         let name = ClientName::new(name).or_usage()?;
-        let words = name.as_str();
+        let message = name.as_str();
         if token.is_empty() {
             return Err(usage(format!(
-                "--client {words}: the token is empty; give it one that cannot be guessed"
+                "--client {message}: the token is empty; give it one that cannot be guessed"
             )));
         }
         if !token.bytes().all(|b| b.is_ascii_graphic()) {
             return Err(usage(format!(
-                "--client {words}: the token holds characters that an HTTP header cannot carry; use \
+                "--client {message}: the token holds characters that an HTTP header cannot carry; use \
                  letters, digits and punctuation"
             )));
         }
         for (other, secret) in &tokens {
             if *other == name {
                 return Err(usage(format!(
-                    "--client {words} is given twice; leave one out"
+                    "--client {message} is given twice; leave one out"
                 )));
             }
             if secret.expose() == token {
                 return Err(usage(format!(
-                    "--client {words} and --client {} have the same token, so they could not be told \
+                    "--client {message} and --client {} have the same token, so they could not be told \
                      apart; give each its own",
                     other.as_str()
                 )));
@@ -189,7 +189,7 @@ fn key(args: &GatewayArgs) -> Result<Option<Secret>, Failure> {
 async fn show(
     console: Console,
     board: Arc<Board>,
-    mut heard: mpsc::Receiver<Heard>,
+    mut received: mpsc::Receiver<Received>,
     mut said: mpsc::UnboundedReceiver<String>,
 ) {
     let live = console.shows_progress() && std::io::stderr().is_terminal();
@@ -203,16 +203,16 @@ async fn show(
     loop {
         tokio::select! {
             biased;
-            Some(heard) = heard.recv() => {
+            Some(received) = received.recv() => {
                 // On a terminal the table says it.
-                if !live && let Some(line) = finished_line(&heard) {
+                if !live && let Some(line) = finished_line(&received) {
                     console.note(&line);
                 }
             }
-            words = said.recv() => match words {
+            message = said.recv() => match message {
                 None => break,
-                Some(words) if live => drop(lines.println(words)),
-                Some(words) => console.note(&words),
+                Some(message) if live => drop(lines.println(message)),
+                Some(message) => console.note(&message),
             },
             _ = refresh.tick(), if live => draw(&lines, &mut shown, &board),
         }
@@ -245,7 +245,7 @@ fn draw(lines: &MultiProgress, shown: &mut Vec<ProgressBar>, board: &Board) {
 mod tests {
     use super::*;
 
-    fn words(result: Result<impl Sized, Failure>) -> String {
+    fn message(result: Result<impl Sized, Failure>) -> String {
         let failure = result.err().unwrap();
         assert_eq!(failure.exit, Exit::Usage);
         failure.error.to_string()
@@ -266,7 +266,7 @@ mod tests {
             (&["anna=hunter2", "anna=x"], "given twice"),
             (&["anna=hunter2", "bert=hunter2"], "the same token"),
         ] {
-            let said = words(typed(bad));
+            let said = message(typed(bad));
             assert!(said.contains(word) && !said.contains("hunter"), "{said}");
         }
         assert_eq!(typed(&["anna=a=b", "bert=c"]).ok().unwrap().len(), 2);
@@ -278,7 +278,7 @@ mod tests {
             assert!(check_reach(open.parse().unwrap(), &[]).is_ok(), "{open}");
         }
         for wide in ["0.0.0.0:1", "[::]:1", "192.168.0.1:1"] {
-            let said = words(check_reach(wide.parse().unwrap(), &[]));
+            let said = message(check_reach(wide.parse().unwrap(), &[]));
             assert!(said.contains("--client NAME=TOKEN"), "{said}");
             let tokens = typed(&["anna=t"]).ok().unwrap();
             assert!(check_reach(wide.parse().unwrap(), &tokens).is_ok());

@@ -44,7 +44,7 @@ pub async fn install_servers(names: &[String], console: Console) -> Result<Exit,
     let mut rows = Vec::new();
     for manifest in &manifests {
         let name = manifest.name();
-        let say = |words: &str| console.note(&format!("{name}: {words}"));
+        let say = |message: &str| console.note(&format!("{name}: {message}"));
         let done = tokio::select! {
             done = install(manifest, around, say) => done.or_rig()?,
             // What is dropped here ends what runs, and removes what it wrote.

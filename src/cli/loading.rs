@@ -15,13 +15,13 @@ use crate::run::{Live, unless_stalled, warm_up_sessions};
 use flashrig_clock::Origin;
 use flashrig_load::{Aim, Client, LoadLimits, WarmUp, calibrate, choose_dialect};
 use flashrig_record::{Calibration, LoadRun, LoadSpec, LoadWhat, RUN_SCHEMA, RunState, Server};
-use flashrig_server::{Change, Connected, Journal, Reset, Target, Wanted, connect, log_tail};
+use flashrig_server::{Change, Connected, LogIndex, Reset, Target, Wanted, connect, log_tail};
 
 /// Seeds stay below what every JSON reader can hold.
 const MAX_SEED: u64 = 1 << 53;
 
 /// Where the progress of such a run is told.
-pub type Told = mpsc::UnboundedSender<Live<LoadWhat>>;
+pub type Reported = mpsc::UnboundedSender<Live<LoadWhat>>;
 
 /// A seed that no earlier run had.
 pub fn new_seed() -> u64 {
@@ -96,7 +96,7 @@ pub async fn reach(
     args: &ServerArgs,
     model: Option<String>,
     target: &Target,
-    live: &Told,
+    live: &Reported,
 ) -> Result<Connected, Failure> {
     no_log_of_ours(args.server_log.as_deref(), target)?;
     let note = |text: String| {
@@ -121,7 +121,7 @@ pub async fn reach(
         Err(error) if error.is_mistyped() => Err(error).or_usage()?,
         other => other.or_rig()?,
     };
-    follow_log(args.server_log.as_deref(), target, &server.journal)?;
+    follow_log(args.server_log.as_deref(), target, &server.log_index)?;
     Ok(server)
 }
 
@@ -149,7 +149,7 @@ pub async fn or_death<T>(
         error: anyhow!(
             "the server {} died before anything was measured: it {}{}",
             server.record.name,
-            death.words,
+            death.message,
             log_tail(&death.last_lines)
         ),
     })
@@ -173,9 +173,13 @@ pub fn no_log_of_ours(file: Option<&Path>, target: &Target) -> Result<(), Failur
 ///
 /// # Errors
 /// It cannot be followed, or flashrig itself starts the server and has its log anyway.
-pub fn follow_log(file: Option<&Path>, target: &Target, journal: &Journal) -> Result<(), Failure> {
+pub fn follow_log(
+    file: Option<&Path>,
+    target: &Target,
+    log_index: &LogIndex,
+) -> Result<(), Failure> {
     no_log_of_ours(file, target)?;
-    file.map_or(Ok(()), |file| journal.follow(file).or_usage())
+    file.map_or(Ok(()), |file| log_index.follow(file).or_usage())
 }
 
 /// A client for the server, in a dialect in which it streams.
@@ -186,7 +190,7 @@ pub async fn aim(
     server: &Connected,
     limit: Duration,
     origin: Origin,
-    live: &Told,
+    live: &Reported,
 ) -> Result<Client, Failure> {
     let _ = live.send(Live::Note(format!(
         "finding out how {} counts tokens",
@@ -234,10 +238,10 @@ pub async fn warmed_up(
     client: &Client,
     calibration: &Calibration,
     shape: WarmUp,
-    live: &Told,
+    live: &Reported,
 ) -> Result<(), Failure> {
-    let words = format!("warming up {}", server.record.name);
-    let _ = live.send(Live::Note(words));
+    let message = format!("warming up {}", server.record.name);
+    let _ = live.send(Live::Note(message));
     warm_up_sessions(server, client, calibration, shape)
         .await
         .or_rig()

@@ -1,10 +1,10 @@
 //! The command line: reads what was typed, calls the rooms, shows what they say.
 
+mod activity;
 mod agents;
 mod args;
 mod bodies;
 mod console;
-mod doing;
 mod exit;
 mod fit;
 mod gateway;

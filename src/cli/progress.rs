@@ -8,8 +8,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::sync::mpsc;
 use tokio::time::interval;
 
+use super::activity::Activity;
 use super::console::Console;
-use super::doing::Doing;
 use crate::run::{Live, Step};
 use flashrig_clock::Stamp;
 use flashrig_record::{Role, Status, What};
@@ -18,16 +18,16 @@ use flashrig_record::{Role, Status, What};
 const REFRESH: Duration = Duration::from_millis(200);
 
 /// Shows what is told until nobody tells any more.
-pub async fn show(console: Console, mut told: mpsc::UnboundedReceiver<Live>) {
+pub async fn show(console: Console, mut reported: mpsc::UnboundedReceiver<Live>) {
     if !console.shows_progress() {
-        while told.recv().await.is_some() {}
+        while reported.recv().await.is_some() {}
         return;
     }
     if std::io::stderr().is_terminal() {
-        live_lines(told).await;
+        live_lines(reported).await;
         return;
     }
-    while let Some(live) = told.recv().await {
+    while let Some(live) = reported.recv().await {
         if let Some(line) = plain(&live) {
             console.note(&line);
         }
@@ -46,7 +46,7 @@ fn plain(live: &Live) -> Option<String> {
 fn fact(what: &What) -> Option<String> {
     match what {
         What::ArmStarted { round: 0, .. } => Some("warm-up".to_owned()),
-        What::ArmStarted { round, arm } => Some(format!("round {round}, {}", arm.words())),
+        What::ArmStarted { round, arm } => Some(format!("round {round}, {}", arm.label())),
         What::SessionStarted { session, .. } => Some(format!("  {session}: started")),
         What::SessionEnded { session, .. } => {
             let wall = session
@@ -55,7 +55,7 @@ fn fact(what: &What) -> Option<String> {
             Some(format!(
                 "  {}: {}{wall}",
                 session.id,
-                session.status.words()
+                session.status.label()
             ))
         }
         // Cut off by the loss of the server, which is told by itself.
@@ -73,7 +73,7 @@ fn fact(what: &What) -> Option<String> {
                 session.failures.join("; ")
             )
         }),
-        What::ServerLife { life } => Some(life.words.clone()),
+        What::ServerLife { life } => Some(life.message.clone()),
         What::RoundFinished {
             round,
             valid: false,
@@ -89,17 +89,17 @@ fn fact(what: &What) -> Option<String> {
     }
 }
 
-async fn live_lines(mut told: mpsc::UnboundedReceiver<Live>) {
+async fn live_lines(mut reported: mpsc::UnboundedReceiver<Live>) {
     let lines = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
-    let mut sessions: BTreeMap<String, (ProgressBar, Doing)> = BTreeMap::new();
+    let mut sessions: BTreeMap<String, (ProgressBar, Activity)> = BTreeMap::new();
     let mut refresh = interval(REFRESH);
     loop {
         tokio::select! {
-            live = told.recv() => match live {
+            live = reported.recv() => match live {
                 None => break,
                 Some(Live::Session { id, step }) => {
-                    if let Some((_, doing)) = sessions.get_mut(&id) {
-                        take(doing, step);
+                    if let Some((_, activity)) = sessions.get_mut(&id) {
+                        take(activity, step);
                     }
                 }
                 Some(other) => {
@@ -115,8 +115,8 @@ async fn live_lines(mut told: mpsc::UnboundedReceiver<Live>) {
                 let now = Stamp::now();
                 // Room for the terminal's own `^C`, which would otherwise wrap and shift the lines.
                 let width = usize::from(console::Term::stderr().size().1).saturating_sub(8);
-                for (id, (bar, doing)) in &sessions {
-                    let line = format!("{id}  {}", doing.words(now));
+                for (id, (bar, activity)) in &sessions {
+                    let line = format!("{id}  {}", activity.label(now));
                     bar.set_message(console::truncate_str(&line, width, "…").into_owned());
                 }
             }
@@ -128,14 +128,14 @@ async fn live_lines(mut told: mpsc::UnboundedReceiver<Live>) {
 fn follow(
     what: &What,
     lines: &MultiProgress,
-    sessions: &mut BTreeMap<String, (ProgressBar, Doing)>,
+    sessions: &mut BTreeMap<String, (ProgressBar, Activity)>,
 ) {
     match what {
         What::SessionStarted { session, .. } => {
             let style = ProgressStyle::with_template("  {spinner} {msg}")
                 .unwrap_or_else(|_| ProgressStyle::default_spinner());
             let bar = lines.add(ProgressBar::new_spinner().with_style(style));
-            sessions.insert(session.clone(), (bar, Doing::new(Stamp::now())));
+            sessions.insert(session.clone(), (bar, Activity::new(Stamp::now())));
         }
         What::SessionEnded { session, .. } => {
             if let Some((bar, _)) = sessions.remove(&session.id) {
@@ -147,16 +147,16 @@ fn follow(
     }
 }
 
-fn take(doing: &mut Doing, step: Step) {
+fn take(activity: &mut Activity, step: Step) {
     match step {
         Step::Asked {
             role: Role::Probe, ..
         } => {}
-        Step::Held { number, role, at } => doing.held(number, role == Role::Side, at),
-        Step::Asked { number, role, at } => doing.asked(number, role == Role::Side, at),
-        Step::Generating { number, events, at } => doing.generating(number, events, at),
-        Step::Answered { number, at, .. } => doing.answered(number, at),
-        Step::Turn => doing.turn(),
-        Step::Tool(detail) => doing.tool(detail),
+        Step::Held { number, role, at } => activity.held(number, role == Role::Side, at),
+        Step::Asked { number, role, at } => activity.asked(number, role == Role::Side, at),
+        Step::Generating { number, events, at } => activity.generating(number, events, at),
+        Step::Answered { number, at, .. } => activity.answered(number, at),
+        Step::Turn => activity.turn(),
+        Step::Tool(detail) => activity.tool(detail),
     }
 }

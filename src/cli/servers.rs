@@ -139,7 +139,7 @@ fn list(console: Console) -> Result<Exit, Failure> {
     for row in rows {
         let program = row.program.map(|program| program.display().to_string());
         let at = row.url.or(program).map(|at| format!(", {at}"));
-        let missing = row.missing.map(|words| format!("; {words}"));
+        let missing = row.missing.map(|message| format!("; {message}"));
         let more = at.or(missing).unwrap_or_default();
         let Row {
             name, title, kind, ..
@@ -184,9 +184,9 @@ async fn look(args: &ProbeArgs, console: Console) -> Result<Exit, Failure> {
             }
             other => other.or_rig()?,
         };
-        loading::follow_log(args.server_log.as_deref(), &target, &server.journal)?;
+        loading::follow_log(args.server_log.as_deref(), &target, &server.log_index)?;
         let seed = loading::new_seed();
-        let say = |words: &str| console.note(words);
+        let say = |message: &str| console.note(message);
         let found = probe(&server, args.first_token_limit, seed, say).await;
         server.life.stop().await;
         found.map_err(ConnectError::from).or_rig()

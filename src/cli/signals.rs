@@ -11,18 +11,18 @@ use super::exit::Exit;
 ///
 /// Signals are caught from this call on, not from when the task first runs: whoever is told that a
 /// server is ready may stop it at once.
-pub fn watch(tell: impl Fn(&str), stop: watch::Sender<bool>) -> impl Future<Output = ()> {
+pub fn watch(report: impl Fn(&str), stop: watch::Sender<bool>) -> impl Future<Output = ()> {
     // A hang-up is left as it is, so that `nohup` works; agents end with flashrig in any case.
     let caught = (
         signal(SignalKind::interrupt()),
         signal(SignalKind::terminate()),
     );
-    watching(caught, tell, stop)
+    watching(caught, report, stop)
 }
 
 async fn watching(
     caught: (io::Result<Signal>, io::Result<Signal>),
-    tell: impl Fn(&str),
+    report: impl Fn(&str),
     stop: watch::Sender<bool>,
 ) {
     let (Ok(mut interrupt), Ok(mut terminate)) = caught else {
@@ -36,7 +36,9 @@ async fn watching(
             _ = terminate.recv() => {}
         }
         if first {
-            tell("stopping: ending the agents, keeping what was finished (again to stop at once)");
+            report(
+                "stopping: ending the agents, keeping what was finished (again to stop at once)",
+            );
             let _ = stop.send(true);
             first = false;
         } else {

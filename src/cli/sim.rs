@@ -51,8 +51,8 @@ pub async fn sim(args: SimArgs, console: Console) -> Result<Exit, Failure> {
     .or_rig()?;
     let url = handle.base_url();
     if console.json() {
-        let told = serde_json::json!({"sim": url, "model": model, "speed": args.speed});
-        console.json_line(&told).or_rig()?;
+        let reported = serde_json::json!({"sim": url, "model": model, "speed": args.speed});
+        console.json_line(&reported).or_rig()?;
     } else {
         console.result(&format!(
             "simulated server on {url} (model {model}, speed {}); Ctrl-C ends it",

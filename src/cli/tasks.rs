@@ -51,7 +51,7 @@ pub async fn tasks(command: TasksCommand, console: Console) -> Result<Exit, Fail
                     .await
                     .or_rig()?;
                 if !console.json() {
-                    console.result(&words(&proof));
+                    console.result(&message(&proof));
                 }
                 proofs.push(proof);
             }
@@ -74,7 +74,7 @@ fn verdict(proofs: &[Proof]) -> Exit {
     }
 }
 
-fn words(proof: &Proof) -> String {
+fn message(proof: &Proof) -> String {
     let mut out = format!(
         "{}: {}\n",
         proof.task,
@@ -93,7 +93,7 @@ fn words(proof: &Proof) -> String {
         out.push_str(&format!(
             "  {mark:<7} {}: {}\n",
             tried(&row.case),
-            row.words
+            row.message
         ));
     }
     out

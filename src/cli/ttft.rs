@@ -11,10 +11,10 @@ use super::args::ServerArgs;
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
 use super::instrument::writable;
-use super::loading::{self, Told};
+use super::loading::{self, Reported};
 use super::signals;
 use flashrig_clock::{Origin, Seconds};
-use flashrig_config::{Numbers, count_in_words, parse_count, parse_duration, parse_numbers};
+use flashrig_config::{Numbers, format_tokens, parse_count, parse_duration, parse_numbers};
 use flashrig_record::{
     LoadRun, LoadSpec, LoadWhat, Measured, RecallRule, RunState, Server, Thresholds,
 };
@@ -67,16 +67,16 @@ pub struct TtftArgs {
 pub async fn ttft(args: TtftArgs, console: Console) -> Result<Exit, Failure> {
     let spec = spec(&args)?;
     let (stopper, stop) = Stop::new();
-    let (live, told) = mpsc::unbounded_channel();
+    let (live, reported) = mpsc::unbounded_channel();
     let remarks = live.downgrade();
-    let tell = move |_: &str| {
+    let report = move |_: &str| {
         if let Some(live) = remarks.upgrade() {
-            let words = "stopping: keeping what was measured (again to stop at once)";
-            let _ = live.send(Live::Note(words.to_owned()));
+            let message = "stopping: keeping what was measured (again to stop at once)";
+            let _ = live.send(Live::Note(message.to_owned()));
         }
     };
-    let watching = tokio::spawn(signals::watch(tell, stopper));
-    let showing = tokio::spawn(show(console, told));
+    let watching = tokio::spawn(signals::watch(report, stopper));
+    let showing = tokio::spawn(show(console, reported));
     let prepared = match stop.unless(prepare(&args, spec, live, stop.clone())).await {
         Some(prepared) => prepared,
         None => Err(Failure {
@@ -116,13 +116,13 @@ pub fn check(args: &TtftArgs) -> Result<(), Failure> {
 }
 
 /// A line for each number of requests that was measured.
-async fn show(console: Console, mut told: mpsc::UnboundedReceiver<Live<LoadWhat>>) {
-    while let Some(live) = told.recv().await {
+async fn show(console: Console, mut reported: mpsc::UnboundedReceiver<Live<LoadWhat>>) {
+    while let Some(live) = reported.recv().await {
         match live {
             Live::Note(text) => console.note(&text),
             Live::Fact(what) => match *what {
                 LoadWhat::CellMeasured { measured } => console.note(&line(&measured)),
-                LoadWhat::ServerLife { life } => console.note(&life.words),
+                LoadWhat::ServerLife { life } => console.note(&life.message),
                 _ => {}
             },
             Live::Session { .. } => {}
@@ -136,15 +136,15 @@ fn line(measured: &Measured) -> String {
         .filter_map(|turn| turn.ttft_s)
         .map(|s| s.0)
         .reduce(f64::max);
-    let told = worst.map_or_else(
+    let reported = worst.map_or_else(
         || "no first token".to_owned(),
         |worst| format!("first tokens within {worst:.1} s"),
     );
     let stopped = measured
         .stopped
         .as_ref()
-        .map_or_else(String::new, |stop| format!("; {}", stop.words));
-    format!("{} at once: {told}{stopped}", measured.sessions)
+        .map_or_else(String::new, |stop| format!("; {}", stop.message));
+    format!("{} at once: {reported}{stopped}", measured.sessions)
 }
 
 /// The experiment that was asked for.
@@ -157,8 +157,8 @@ fn spec(args: &TtftArgs) -> Result<LoadSpec, Failure> {
     if args.long.is_some_and(|long| long <= args.prompt) {
         return Err(usage(format!(
             "--long {} is not longer than the other prompts ({}); give more, or leave it out",
-            count_in_words(args.long.unwrap_or(0)),
-            count_in_words(args.prompt),
+            format_tokens(args.long.unwrap_or(0)),
+            format_tokens(args.prompt),
         )));
     }
     if args.long.is_some() && args.agents.0.last() == Some(&1) {
@@ -194,7 +194,7 @@ fn spec(args: &TtftArgs) -> Result<LoadSpec, Failure> {
 async fn prepare(
     args: &TtftArgs,
     spec: LoadSpec,
-    live: Told,
+    live: Reported,
     stop: Stop,
 ) -> Result<(TtftContext, LoadRun, PathBuf), Failure> {
     let project = std::env::current_dir().or_rig()?;
@@ -249,7 +249,7 @@ fn has_room(spec: &LoadSpec, envelope_tokens: f64) -> Result<(), Failure> {
         Some(&prompt) if (prompt as f64) < envelope_tokens => Err(usage(format!(
             "--prompt {} is too small: a prompt with nothing in it has {} tokens on this server; \
              give more",
-            count_in_words(prompt),
+            format_tokens(prompt),
             envelope_tokens.ceil(),
         ))),
         _ => Ok(()),
@@ -271,8 +271,8 @@ fn within(spec: &LoadSpec, server: &Server) -> Result<(), Failure> {
             return Err(usage(format!(
                 "{option} {} and an answer of {answer} tokens are beyond the context of the \
                  server, which is {} ({limit} tokens); give less",
-                count_in_words(tokens),
-                count_in_words(limit),
+                format_tokens(tokens),
+                format_tokens(limit),
             )));
         }
     }

@@ -35,7 +35,7 @@ impl Search {
     }
 
     /// Tells what a size came to; sizes that are none of the search's are left aside.
-    pub fn tell(&mut self, size: u32, found: Found) {
+    pub fn report(&mut self, size: u32, found: Found) {
         if let Ok(index) = self.sizes.binary_search(&size) {
             self.found.insert(index, found);
         }
@@ -102,7 +102,7 @@ mod tests {
         while let Some(size) = search.next() {
             assert!(!tried.contains(&size), "{size} came twice: {tried:?}");
             tried.push(size);
-            search.tell(size, oracle(size));
+            search.report(size, oracle(size));
         }
         tried
     }
@@ -160,8 +160,8 @@ mod tests {
     #[test]
     fn what_a_resumed_run_knows_already_is_not_tried_again() {
         let mut search = Search::new((1..=64).collect());
-        search.tell(1, Found::Passes);
-        search.tell(2, Found::Passes);
+        search.report(1, Found::Passes);
+        search.report(2, Found::Passes);
         assert_eq!(search.next(), Some(4));
     }
 

@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn empty_and_repeated_values_are_refused_with_what_was_typed() {
-        for (text, words) in [
+        for (text, message) in [
             ("parallel", "write it like parallel=1,2"),
             ("parallel=", "write it like parallel=1,2"),
             ("=1", "write it like key=1,2"),
@@ -226,7 +226,7 @@ mod tests {
             ("parallel=1,2,1", "has the value 1 twice"),
         ] {
             let error = parse_setting(text).unwrap_err().to_string();
-            assert!(error.contains(words), "{text}: {error}");
+            assert!(error.contains(message), "{text}: {error}");
         }
     }
 

@@ -42,12 +42,12 @@ pub(super) async fn try_all(
         let mut row = DialectTried {
             dialect: dialect.dialect(),
             streams: None,
-            words: None,
+            message: None,
             tool: None,
             in_profile: in_profile(server, dialect.dialect()),
         };
         if tried.stalled.is_some() {
-            row.words = Some("not tried".to_owned());
+            row.message = Some("not tried".to_owned());
             tried.rows.push(row);
             continue;
         }
@@ -70,7 +70,7 @@ pub(super) async fn try_all(
             }
             Err(error) => {
                 row.streams = Some(false);
-                row.words = Some(error.to_string());
+                row.message = Some(error.to_string());
                 tried.stalled = silence(&attempt, &error);
             }
         }
@@ -80,22 +80,22 @@ pub(super) async fn try_all(
 }
 
 fn in_profile(server: &Opened, dialect: Dialect) -> Option<bool> {
-    let told = server.interface.dialects.as_ref()?;
-    Some(told.contains(&dialect))
+    let reported = server.interface.dialects.as_ref()?;
+    Some(reported.contains(&dialect))
 }
 
 /// Offers a tool. What nothing was generated for is told beside it.
 async fn offer(aim: &Aim) -> (ToolTried, Option<String>) {
     let (attempt, outcome) = trial(aim, Trial::Tool).await;
     match outcome {
-        _ if attempt.end == Outcome::Complete && !attempt.tool_calls.is_empty() => {
+        _ if attempt.outcome == Outcome::Complete && !attempt.tool_calls.is_empty() => {
             (ToolTried::Called, None)
         }
         Ok(()) => (ToolTried::NotCalled, None),
         Err(error) => {
-            let stalled = silence(&attempt, &error).map(|words| words + " with a tool offered");
-            let words = error.to_string();
-            (ToolTried::Refused { words }, stalled)
+            let stalled = silence(&attempt, &error).map(|message| message + " with a tool offered");
+            let message = error.to_string();
+            (ToolTried::Refused { message }, stalled)
         }
     }
 }
@@ -135,14 +135,14 @@ pub(super) async fn time(
 
 /// The words of a request that nothing was generated for; `None` when it failed otherwise.
 fn silence(attempt: &Attempt, error: &LoadError) -> Option<String> {
-    let LoadError::Stalled { path, words } = error else {
+    let LoadError::Stalled { path, message } = error else {
         return None;
     };
     let after = match attempt.clocks.first_token_s {
         Some(_) => "after a beginning ",
         None => "",
     };
-    Some(format!("{after}{words}, on {path}"))
+    Some(format!("{after}{message}, on {path}"))
 }
 
 /// How many lines make the larger prompt, by what the server counted for none and for a few.
@@ -181,7 +181,7 @@ fn row(
             .first_token_s
             .zip(clocks.sent_s)
             .map(|(token, sent)| Seconds((token.0 - sent.0) * speed)),
-        words: outcome.as_ref().err().map(ToString::to_string),
+        message: outcome.as_ref().err().map(ToString::to_string),
     }
 }
 

@@ -63,8 +63,8 @@ pub(super) async fn look(server: &Opened) -> Result<Looked, HttpError> {
             }
             result => result,
         };
-        let told = result.as_ref().ok().filter(|answer| answer.status == 200);
-        if let Some(value) = told.and_then(Answer::json) {
+        let reported = result.as_ref().ok().filter(|answer| answer.status == 200);
+        if let Some(value) = reported.and_then(Answer::json) {
             looked.answers.push((path.to_owned(), value));
         }
         looked.rows.push(row(format!("GET {path}"), &result));
@@ -104,7 +104,7 @@ pub(super) async fn count(server: &Opened, model: &str) -> (Endpoint, Option<u64
     let answer = result.as_ref().ok().filter(|answer| answer.status == 200);
     let tokens = answer
         .and_then(Answer::json)
-        .and_then(|told| told.get("input_tokens")?.as_u64());
+        .and_then(|reported| reported.get("input_tokens")?.as_u64());
     (row(format!("POST {COUNT}"), &result), tokens)
 }
 
@@ -114,8 +114,8 @@ pub(super) async fn fingerprint(server: &Opened, model: &str, limit: Duration) -
     let body = json!({"model": model, "max_tokens": 1, "messages": message});
     let url = format!("{}/v1/chat/completions", server.url);
     let answer = ask(&url, server.key.as_ref(), Some(&body), limit).await;
-    let told = answer.ok()?.json()?;
-    Some(told.get("system_fingerprint")?.as_str()?.to_owned())
+    let reported = answer.ok()?.json()?;
+    Some(reported.get("system_fingerprint")?.as_str()?.to_owned())
 }
 
 /// The page of metrics; `None` when there is none.
@@ -127,19 +127,19 @@ pub(super) async fn metrics(server: &Opened) -> Option<String> {
 
 /// What the health check and the model list say at this moment, in words.
 pub(super) async fn signs_of_life(server: &Opened) -> String {
-    let mut words = Vec::new();
+    let mut message = Vec::new();
     for path in ["/health", MODELS] {
         let url = format!("{}{path}", server.url);
-        words.push(match ask(&url, server.key.as_ref(), None, LIMIT).await {
+        message.push(match ask(&url, server.key.as_ref(), None, LIMIT).await {
             Ok(answer) => format!("{path} answers {}", answer.status),
             Err(_) => format!("{path} gives no answer"),
         });
     }
-    words.join(" and ")
+    message.join(" and ")
 }
 
 fn row(route: String, result: &Result<Answer, HttpError>) -> Endpoint {
-    let (status, state, words) = match result {
+    let (status, state, message) = match result {
         Ok(answer) => {
             let state = match answer.status {
                 200..=299 if is_page(answer) => EndpointState::Page,
@@ -147,8 +147,8 @@ fn row(route: String, result: &Result<Answer, HttpError>) -> Endpoint {
                 404 | 405 | 501 => EndpointState::Absent,
                 _ => EndpointState::Refuses,
             };
-            let words = (state == EndpointState::Refuses).then(|| answer.words());
-            (Some(answer.status), state, words)
+            let message = (state == EndpointState::Refuses).then(|| answer.label());
+            (Some(answer.status), state, message)
         }
         Err(error @ HttpError::Silent { .. }) => {
             (None, EndpointState::Silent, Some(error.to_string()))
@@ -159,7 +159,7 @@ fn row(route: String, result: &Result<Answer, HttpError>) -> Endpoint {
         route,
         status,
         state,
-        words: words.filter(|words| !words.is_empty()),
+        message: message.filter(|message| !message.is_empty()),
     }
 }
 

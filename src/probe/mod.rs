@@ -120,25 +120,25 @@ async fn generate(
     }
     let names: Vec<&str> = (tried.rows.iter())
         .filter(|row| row.streams == Some(true))
-        .map(|row| row.dialect.in_words())
+        .map(|row| row.dialect.label())
         .collect();
-    let words = names.join(" and ");
+    let message = names.join(" and ");
     found.dialects = tried.rows;
     (found.generates, found.answer) = match stalled {
         Some(silence) => {
             let life = endpoints::signs_of_life(server).await;
-            let tail = log_tail(&server.journal.last_lines(LAST_LINES));
-            let words = format!(
+            let tail = log_tail(&server.log_index.last_lines(LAST_LINES));
+            let message = format!(
                 "it accepts requests and does not generate: {silence}, while {life}; look into \
                  its log and start it again, or give a longer --first-token-limit{tail}"
             );
-            (Generates::AcceptsOnly, words)
+            (Generates::AcceptsOnly, message)
         }
-        None if words.is_empty() => {
-            let words = "it streams tokens in neither protocol; what it said stands above";
-            (Generates::No, words.to_owned())
+        None if message.is_empty() => {
+            let message = "it streams tokens in neither protocol; what it said stands above";
+            (Generates::No, message.to_owned())
         }
-        None => (Generates::Yes, format!("it generates: {words}")),
+        None => (Generates::Yes, format!("it generates: {message}")),
     };
 }
 

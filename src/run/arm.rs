@@ -11,13 +11,13 @@ use super::drive::{Gone, Started, drive, start};
 use super::prepare::{Ready, prepare, remove_all};
 use super::record::record;
 use super::rounds::Context;
-use super::sentry::Sentry;
-use super::server_life::{Lost, found_lost, tell_lost};
+use super::server_life::{Lost, found_lost, report_lost};
 use super::verifying::{Verify, complete};
+use super::watchdog::Watchdog;
 use crate::agent::Ending;
 use crate::plan::SessionPlan;
 use flashrig_clock::Seconds;
-use flashrig_config::in_words;
+use flashrig_config::error_chain;
 use flashrig_gateway::Gate;
 use flashrig_record::{Arm, ArmKind, RigLag, Session, Status, What};
 use flashrig_report::judge::{arm_figures, server_events};
@@ -44,16 +44,16 @@ pub async fn run(
     let source_before = context.source_fingerprints()?;
     context.lag.take();
     let mut watch = context.watcher.span();
-    let sentry = Sentry::new(context.plan.first_token_limit);
+    let watchdog = Watchdog::new(context.plan.first_token_limit);
     let sessions = async {
         match kind {
             ArmKind::Together | ArmKind::Gated => {
-                together(context, round, kind, &sentry, &mut watch).await
+                together(context, round, kind, &watchdog, &mut watch).await
             }
-            ArmKind::BackToBack => back_to_back(context, round, &sentry, &mut watch).await,
+            ArmKind::BackToBack => back_to_back(context, round, &watchdog, &mut watch).await,
         }
     };
-    let (ran, lost) = sentry.beside(&context.server, sessions).await;
+    let (ran, lost) = watchdog.beside(&context.server, sessions).await;
     let Ran {
         mut gone,
         idle,
@@ -64,8 +64,8 @@ pub async fn run(
         known => known,
     };
     if let Some(lost) = &lost {
-        tell_lost(&context.bus, lost)?;
-        gone.iter_mut().for_each(|one| blame(one, lost));
+        report_lost(&context.bus, lost)?;
+        gone.iter_mut().for_each(|one| attribute_loss(one, lost));
     }
     let lag = context.lag.take().map(|lag| RigLag {
         p50: lag.p50_ms,
@@ -80,9 +80,9 @@ pub async fn run(
     let events = server_events(requests.map(|one| (one.plan.id.as_str(), &*one.attempts)));
     let mut verified = Vec::with_capacity(gone.len());
     for (one, mut session) in gone {
-        if let Some(words) = context.escaped(one.plan.index, &source_before)? {
+        if let Some(message) = context.escaped(one.plan.index, &source_before)? {
             session.status = Status::Escaped;
-            session.detail = words;
+            session.detail = message;
         }
         let is_cut = matches!(one.ending, Ending::ServerLost(_));
         if !context.stop.is_set() && !is_cut {
@@ -103,7 +103,7 @@ pub async fn run(
         watched,
         reset_s: reset.map(Seconds::from),
         rig_lag_ms: lag,
-        server_lost: lost.as_ref().map(Lost::words),
+        server_lost: lost.as_ref().map(Lost::label),
         server_events: events,
         sessions: verified,
         ..Arm::unmeasured(kind)
@@ -141,10 +141,10 @@ fn has_trouble(context: &Context, gone: &[Ended]) -> bool {
 }
 
 /// A session that ended by itself in the moment in which the server was lost ended for that.
-fn blame((one, session): &mut Ended, lost: &Lost) {
+fn attribute_loss((one, session): &mut Ended, lost: &Lost) {
     let is_near = |end| lost.at().since(end) < NEAR;
     if one.ended.is_some_and(is_near) && session.status == Status::ServerError {
-        session.detail = lost.words();
+        session.detail = lost.label();
     }
 }
 
@@ -185,11 +185,11 @@ async fn verified_or_why_not(context: &Context, gone: &Gone, session: Session) -
 
 fn or_why_not(done: anyhow::Result<Session>, session: Session) -> Session {
     done.unwrap_or_else(|error| {
-        let words = format!("flashrig could not verify it: {}", in_words(&error));
+        let message = format!("flashrig could not verify it: {}", error_chain(&error));
         Session {
             status: Status::RigError,
-            failures: vec![words.clone()],
-            detail: words,
+            failures: vec![message.clone()],
+            detail: message,
             ..session
         }
     })
@@ -200,13 +200,13 @@ async fn together(
     context: &Context,
     round: u32,
     kind: ArmKind,
-    sentry: &Sentry,
+    watchdog: &Watchdog,
     watch: &mut Span<'_>,
 ) -> anyhow::Result<Ran> {
     let gate = gate(context, kind);
     let mut ready: Vec<Ready> = Vec::with_capacity(context.plan.sessions.len());
     for plan in &context.plan.sessions {
-        ready.push(prepare(context, plan, round, kind, gate.clone(), sentry).await?);
+        ready.push(prepare(context, plan, round, kind, gate.clone(), watchdog).await?);
     }
     let idle = match idle(context).await? {
         Ok(idle) => idle,
@@ -214,7 +214,7 @@ async fn together(
     };
     watch.open().await;
     for one in &ready {
-        tell_start(context, round, kind, &one.plan)?;
+        report_start(context, round, kind, &one.plan)?;
     }
     let mut starting = JoinSet::new();
     for one in ready {
@@ -248,7 +248,7 @@ fn gate(context: &Context, kind: ArmKind) -> Option<Arc<Gate>> {
 async fn back_to_back(
     context: &Context,
     round: u32,
-    sentry: &Sentry,
+    watchdog: &Watchdog,
     watch: &mut Span<'_>,
 ) -> anyhow::Result<Ran> {
     let mut ran = Ran {
@@ -257,10 +257,10 @@ async fn back_to_back(
         no_server: None,
     };
     for plan in &context.plan.sessions {
-        if context.stop.is_set() || sentry.is_over() {
+        if context.stop.is_set() || watchdog.is_over() {
             break;
         }
-        let ready = prepare(context, plan, round, ArmKind::BackToBack, None, sentry).await?;
+        let ready = prepare(context, plan, round, ArmKind::BackToBack, None, watchdog).await?;
         match idle(context).await? {
             Ok(idle) => ran.idle = Idle::and(ran.idle, idle),
             Err(lost) => {
@@ -269,7 +269,7 @@ async fn back_to_back(
             }
         }
         watch.open().await;
-        tell_start(context, round, ArmKind::BackToBack, plan)?;
+        report_start(context, round, ArmKind::BackToBack, plan)?;
         let started: Started = start(ready).await;
         let one = drive(started, context.bus.live(), context.stop.clone()).await;
         ran.gone
@@ -296,7 +296,7 @@ async fn idle(context: &Context) -> anyhow::Result<Result<Option<Idle>, Lost>> {
     }
 }
 
-fn tell_start(
+fn report_start(
     context: &Context,
     round: u32,
     arm: ArmKind,
@@ -314,8 +314,8 @@ fn tell_start(
 fn ended(context: &Context, round: u32, arm: ArmKind, gone: Gone) -> anyhow::Result<Ended> {
     let session = record(&gone, &gone.attempts, context.bus.origin());
     if session.tried_to_leave {
-        let words = format!("{}: tried to leave the machine; refused", session.id);
-        context.bus.note(words);
+        let message = format!("{}: tried to leave the machine; refused", session.id);
+        context.bus.note(message);
     }
     context
         .bus

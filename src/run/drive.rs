@@ -9,12 +9,12 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::bodies::{Found, SessionBodies};
 use super::bus::{Live, Step};
 use super::prepare::{Places, Ready};
-use super::sentry::Cut;
 use super::stop::Stop;
+use super::watchdog::Cut;
 use crate::agent::{Ending, Meaning, Reader, Summary};
 use crate::plan::SessionPlan;
 use flashrig_clock::Stamp;
-use flashrig_config::duration_in_words;
+use flashrig_config::format_duration;
 use flashrig_gateway::GatewaySession;
 use flashrig_gateway::egress::EgressGuard;
 use flashrig_process::{Ended, ExitStatus, Line, Running, SpawnError, StopReason, TreeEnd};
@@ -250,9 +250,9 @@ impl<'a> Following<'a> {
                     running.stop_within(StopReason::Interrupted, INTERRUPT_GRACE);
                     return (Ending::Interrupted, None);
                 }
-                words = cut.wait() => {
+                message = cut.wait() => {
                     running.stop_within(StopReason::Interrupted, CUT_GRACE);
-                    return (Ending::ServerLost(words), None);
+                    return (Ending::ServerLost(message), None);
                 }
                 exit = running.wait_leader() => {
                     let ending = exit.map_or_else(
@@ -281,10 +281,10 @@ impl<'a> Following<'a> {
 
     fn output(&mut self, line: &Line) {
         self.last_output = line.stamp;
-        for told in self.reader.line(&line.bytes) {
-            let step = match told.means {
+        for reported in self.reader.line(&line.bytes) {
+            let step = match reported.means {
                 Meaning::Turn => Step::Turn,
-                Meaning::ToolCall => Step::Tool(told.detail),
+                Meaning::ToolCall => Step::Tool(reported.detail),
                 Meaning::End | Meaning::TurnLimit => {
                     self.result = Some(line.stamp);
                     continue;
@@ -332,32 +332,32 @@ impl<'a> Following<'a> {
             ));
         }
         if now.since(self.started) > self.plan.time_limit {
-            let words = format!(
+            let message = format!(
                 "not done within {}; raise it with --time-limit, if the server is just slow",
-                duration_in_words(self.plan.time_limit)
+                format_duration(self.plan.time_limit)
             );
-            return Some((StopReason::TimeLimit, Ending::TimeLimit(words), None));
+            return Some((StopReason::TimeLimit, Ending::TimeLimit(message), None));
         }
         let limit = profile.first_request_limit;
         if activity.first_generation.is_none() && now.since(self.started) > limit {
-            let words = format!(
+            let message = format!(
                 "hung before its first request for {}",
-                duration_in_words(limit)
+                format_duration(limit)
             );
             return Some((
                 StopReason::FirstDeadline,
-                Ending::NoRequestInTime(words),
+                Ending::NoRequestInTime(message),
                 None,
             ));
         }
         let last = self.last_output.max(activity.last_change);
         if activity.in_flight == 0 && now.since(last) > profile.idle_limit {
-            let words = format!(
+            let message = format!(
                 "idle for {} after {} requests, with none open",
-                duration_in_words(profile.idle_limit),
+                format_duration(profile.idle_limit),
                 activity.attempts
             );
-            return Some((StopReason::Idle, Ending::Idle(words), None));
+            return Some((StopReason::Idle, Ending::Idle(message), None));
         }
         None
     }

@@ -12,7 +12,6 @@ mod prepare;
 mod record;
 mod rounds;
 mod scratch;
-mod sentry;
 mod server_life;
 mod stalled;
 mod stop;
@@ -20,6 +19,7 @@ pub mod sweep;
 pub mod ttft;
 mod verifying;
 mod warm_up;
+mod watchdog;
 
 pub use bodies::Bodies;
 pub use bus::{Bus, Live, Step};

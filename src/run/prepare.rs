@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::bodies::SessionBodies;
 use super::bus::{Live, Step};
 use super::rounds::Context;
-use super::sentry::{Cut, Informer, Sentry};
+use super::watchdog::{Cut, Informer, Watchdog};
 use crate::agent::{HOME_FOLDERS, Values, launch};
 use crate::plan::SessionPlan;
 use flashrig_clock::Stamp;
@@ -52,7 +52,7 @@ pub async fn prepare(
     round: u32,
     kind: ArmKind,
     gate: Option<Arc<Gate>>,
-    sentry: &Sentry,
+    watchdog: &Watchdog,
 ) -> anyhow::Result<Ready> {
     let places = places(context, plan, round, kind)?;
     let base = context.bases[plan.index].clone();
@@ -66,7 +66,7 @@ pub async fn prepare(
     let key = context.server.key.as_ref().map(Secret::expose);
     let secrets = key.into_iter().chain([token.as_str()]);
     let bodies = context.bodies.session(&places.record, secrets);
-    let (informer, cut) = sentry.seat();
+    let (informer, cut) = watchdog.seat();
     let listeners = (bodies.clone(), informer);
     let gateway = open_gateway(context, plan, (round, kind), gate, &token, listeners).await?;
     let egress = open_guard(context, plan).await?;
@@ -247,7 +247,7 @@ async fn open_gateway(
                 bodies.answered(attempt.number);
                 Step::Answered {
                     number: attempt.number,
-                    end: attempt.end,
+                    end: attempt.outcome,
                     at: Stamp::now(),
                 }
             }

@@ -10,7 +10,7 @@ use super::arm;
 use super::bodies::Bodies;
 use super::bus::Bus;
 use super::scratch::Scratch;
-use super::server_life::{self, Lost, bring_back, is_lost, tell_lost};
+use super::server_life::{self, Lost, bring_back, is_lost, report_lost};
 use super::stop::Stop;
 use super::warm_up::warm_up;
 use crate::agent::Places;
@@ -125,7 +125,7 @@ async fn rounds(context: &Context) -> anyhow::Result<()> {
         let (_, mut invalid_reasons) = round_validity(&arms, context.plan.sessions.len(), &kinds);
         let is_cut = arms.len() < kinds.len() && arms.iter().all(|a| a.server_lost.is_none());
         if let Some(lost) = lost.as_ref().filter(|_| is_cut) {
-            invalid_reasons.push(lost.words());
+            invalid_reasons.push(lost.label());
         }
         context.bus.fact(What::RoundFinished {
             round,
@@ -171,7 +171,7 @@ async fn arms(
         }
         let between = is_lost(&context.server).await;
         if let Some(lost) = &between {
-            tell_lost(&context.bus, lost)?;
+            report_lost(&context.bus, lost)?;
             // The last arm of a round is whole; the next round needs the server.
             if arms.len() < kinds.len() || round < context.plan.rounds {
                 return Ok(Some((arms, between)));
@@ -202,8 +202,8 @@ async fn fill_cache(context: &Context) -> anyhow::Result<()> {
     }
     context.bus.note("warming up: every session once, unscored");
     let (warm, _) = arm::run(context, 0, ArmKind::BackToBack, None).await?;
-    if let Some(words) = &warm.server_lost {
-        bail!("in the warm-up {words}; start it again and run this again");
+    if let Some(message) = &warm.server_lost {
+        bail!("in the warm-up {message}; start it again and run this again");
     }
     if let Some(s) = warm.sessions.iter().find(|s| !s.status.is_completed()) {
         bail!("the warm-up of {} did not complete: {}", s.id, s.detail);
@@ -214,8 +214,8 @@ async fn fill_cache(context: &Context) -> anyhow::Result<()> {
 /// One unscored request of each shape, after the server was started anew.
 async fn warm_up_again(context: &Context) -> anyhow::Result<()> {
     let limit = context.plan.first_token_limit;
-    let warming = warm_up(&context.server, &context.dialects, limit, |words| {
-        context.bus.note(words);
+    let warming = warm_up(&context.server, &context.dialects, limit, |message| {
+        context.bus.note(message);
     });
     context.stop.unless(warming).await.transpose()?;
     Ok(())

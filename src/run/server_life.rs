@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use super::{Bus, Stop};
 use crate::store::StoreError;
 use flashrig_clock::{Origin, Seconds, Stamp};
-use flashrig_config::seconds_in_words;
+use flashrig_config::format_seconds;
 use flashrig_record::{CellStop, Kept, LifeKind, ServerLife, StopKind};
 use flashrig_server::{Connected, Death, log_tail, still_there};
 
@@ -25,7 +25,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub struct Lost {
     at: Stamp,
-    words: String,
+    message: String,
     last_lines: Vec<String>,
 }
 
@@ -33,21 +33,24 @@ impl Lost {
     fn died(server: &Connected, death: Death) -> Self {
         Self {
             at: death.at,
-            words: format!("the server {} died: it {}", server.record.name, death.words),
+            message: format!(
+                "the server {} died: it {}",
+                server.record.name, death.message
+            ),
             last_lines: death.last_lines,
         }
     }
 
     /// Nobody answers any more.
     pub fn gone(server: &Connected, why: &str) -> Self {
-        let words = if server.life.is_managed() {
+        let message = if server.life.is_managed() {
             format!("{why}, though its process lives")
         } else {
             format!("{why}; flashrig did not start it, so how it ended is not known")
         };
         Self {
             at: Stamp::now(),
-            words,
+            message,
             last_lines: server.last_lines(),
         }
     }
@@ -58,15 +61,15 @@ impl Lost {
     }
 
     /// Who was lost and how, with the end of its log.
-    pub fn words(&self) -> String {
-        format!("{}{}", self.words, log_tail(&self.last_lines))
+    pub fn label(&self) -> String {
+        format!("{}{}", self.message, log_tail(&self.last_lines))
     }
 
     /// The end of a combination by it.
     pub fn of_a_cell(&self) -> CellStop {
         CellStop {
             kind: StopKind::Failed,
-            words: self.words(),
+            message: self.label(),
         }
     }
 
@@ -74,7 +77,7 @@ impl Lost {
         ServerLife {
             at_s: origin.at(self.at),
             what: LifeKind::Died,
-            words: self.words.clone(),
+            message: self.message.clone(),
             last_lines: self.last_lines.clone(),
             ready_after_s: None,
         }
@@ -87,7 +90,7 @@ pub struct Missed(Arc<Notify>);
 
 impl Missed {
     /// A request found nobody, or its answer broke off.
-    pub fn tell(&self) {
+    pub fn report(&self) {
         self.0.notify_one();
     }
 }
@@ -143,7 +146,7 @@ async fn nobody_there(server: &Connected) -> Option<Lost> {
 ///
 /// # Errors
 /// The results folder cannot be written.
-pub fn tell_lost<R>(bus: &Bus<R>, lost: &Lost) -> Result<(), StoreError>
+pub fn report_lost<R>(bus: &Bus<R>, lost: &Lost) -> Result<(), StoreError>
 where
     R: Kept<What: From<ServerLife> + Clone>,
 {
@@ -169,14 +172,14 @@ where
         bail!(
             "{}; start it again and run this again (what a profile starts, with [start], flashrig \
              starts again by itself)",
-            lost.words()
+            lost.label()
         );
     }
     if !server.life.may_restart() {
         bail!(
             "{}; its profile does not let it be started again (restart = false): find the cause in \
              its log, and run this again",
-            lost.words()
+            lost.label()
         );
     }
     bus.note(format!("starting {name} again"));
@@ -184,14 +187,14 @@ where
         return Ok(false);
     };
     let ready_after =
-        started.with_context(|| format!("{}; and it could not be started again", lost.words()))?;
+        started.with_context(|| format!("{}; and it could not be started again", lost.label()))?;
     let ready_after = Seconds::from(ready_after);
     let life = ServerLife {
         at_s: bus.origin().at(Stamp::now()),
         what: LifeKind::Restarted,
-        words: format!(
+        message: format!(
             "the server {name} was started again, and was ready after {}",
-            seconds_in_words(ready_after.0)
+            format_seconds(ready_after.0)
         ),
         last_lines: Vec::new(),
         ready_after_s: Some(ready_after),
@@ -221,9 +224,9 @@ where
     let life = ServerLife {
         at_s: bus.origin().at(Stamp::now()),
         what: LifeKind::Reset,
-        words: format!(
+        message: format!(
             "the server {name} was reset, in {}",
-            seconds_in_words(took.as_secs_f64())
+            format_seconds(took.as_secs_f64())
         ),
         last_lines: Vec::new(),
         ready_after_s: None,

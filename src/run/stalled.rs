@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use super::warm_up::WarmUpError;
-use flashrig_config::duration_in_words;
+use flashrig_config::format_duration;
 use flashrig_load::{Client, LoadError, SessionAttempt, WarmUp, warm_up};
 use flashrig_record::{Calibration, Outcome};
-use flashrig_server::{Connected, Pulse, Served, pulse, stall_words, watch_pulse};
+use flashrig_server::{Connected, Pulse, Served, pulse, stall_message, watch_pulse};
 
 /// Does `work` with requests of `client`; one that stalls is named with counts, signs of life and
 /// the end of the log. Rows of the client are taken.
@@ -44,7 +44,7 @@ fn served(rows: &[SessionAttempt]) -> Option<Served> {
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let reached = || {
         rows.iter()
-            .filter(|r| r.attempt.end != Outcome::Unreachable)
+            .filter(|r| r.attempt.outcome != Outcome::Unreachable)
     };
     let generated = reached().filter(|r| r.attempt.clocks.first_token_s.is_some());
     (!rows.is_empty()).then(|| Served {
@@ -64,10 +64,10 @@ pub(super) async fn stalled(
         Some(pulse) => pulse,
         None => pulse(server).await,
     };
-    let limit = duration_in_words(limit);
+    let limit = format_duration(limit);
     WarmUpError::Stalled {
         url: server.record.url.clone(),
-        words: stall_words("it", served, 1, &limit, &pulse, &server.last_lines()),
+        message: stall_message("it", served, 1, &limit, &pulse, &server.last_lines()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-use flashrig_config::in_words;
+use flashrig_config::error_chain;
 use flashrig_record::{CellStop, RunState, StopKind};
 
 const BY_USER: &str = "stopped by the user";
@@ -28,7 +28,7 @@ impl Stop {
     pub fn ending(&self, failure: Option<&anyhow::Error>) -> (RunState, Option<String>) {
         match failure {
             _ if self.is_set() => (RunState::Interrupted, Some(BY_USER.to_owned())),
-            Some(error) => (RunState::Failed, Some(in_words(error))),
+            Some(error) => (RunState::Failed, Some(error_chain(error))),
             None => (RunState::Finished, None),
         }
     }
@@ -37,7 +37,7 @@ impl Stop {
     pub fn of_a_cell() -> CellStop {
         CellStop {
             kind: StopKind::Interrupted,
-            words: BY_USER.to_owned(),
+            message: BY_USER.to_owned(),
         }
     }
 

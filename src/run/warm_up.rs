@@ -21,7 +21,7 @@ pub enum WarmUpError {
     Http(#[from] HttpError),
     /// The server does not know the route.
     #[error(
-        "the server at {url} has no {path}, which the agent needs; it answered {status}: {words}. \
+        "the server at {url} has no {path}, which the agent needs; it answered {status}: {message}. \
          Choose an agent that speaks the server's protocol, or put a translating proxy in between"
     )]
     NoRoute {
@@ -32,10 +32,10 @@ pub enum WarmUpError {
         /// Its answer.
         status: u16,
         /// Its words.
-        words: String,
+        message: String,
     },
     /// The server refused or failed a short request.
-    #[error("the server at {url} {what} {shape} to {path}: {words}")]
+    #[error("the server at {url} {what} {shape} to {path}: {message}")]
     Refused {
         /// The server.
         url: String,
@@ -46,15 +46,15 @@ pub enum WarmUpError {
         /// The route.
         path: &'static str,
         /// Its answer.
-        words: String,
+        message: String,
     },
     /// It accepts and does not generate.
-    #[error("the server at {url} accepts requests and does not generate: {words}")]
+    #[error("the server at {url} accepts requests and does not generate: {message}")]
     Stalled {
         /// The server.
         url: String,
         /// Counts, signs of life, the end of its log, and what to do.
-        words: String,
+        message: String,
     },
 }
 
@@ -115,36 +115,36 @@ async fn try_shapes(
             tried = trial(&aim, shape) => tried,
             never = watch_pulse(server, limit, || true, &mut seen) => match never {},
         };
-        served.sent += u32::from(attempt.end != Outcome::Unreachable);
+        served.sent += u32::from(attempt.outcome != Outcome::Unreachable);
         served.generated += u32::from(attempt.clocks.first_token_s.is_some());
-        if attempt.end == Outcome::Stalled {
+        if attempt.outcome == Outcome::Stalled {
             return Err(stalled(server, *served, limit, seen).await);
         }
-        told(server, dialect.path(), name, &attempt)?;
+        reported(server, dialect.path(), name, &attempt)?;
     }
     Ok(())
 }
 
 /// What a request came to; agents take what is not streamed, too.
-fn told(
+fn reported(
     server: &Connected,
     path: &'static str,
     shape: &'static str,
     attempt: &Attempt,
 ) -> Result<(), WarmUpError> {
-    if attempt.end == Outcome::Complete {
+    if attempt.outcome == Outcome::Complete {
         return Ok(());
     }
     let said = attempt.error.as_ref().map(|e| one_line(&e.message));
     let said = said.unwrap_or_default();
     let url = server.record.url.clone();
-    Err(match (attempt.end, attempt.status, attempt.refusal) {
+    Err(match (attempt.outcome, attempt.status, attempt.refusal) {
         (_, Some(status @ (404 | 405 | 501)), kind) if kind != Some(RefusalKind::UnknownModel) => {
             WarmUpError::NoRoute {
                 url,
                 path,
                 status,
-                words: said,
+                message: said,
             }
         }
         (end, status, _) => WarmUpError::Refused {
@@ -156,7 +156,7 @@ fn told(
             },
             shape,
             path,
-            words: match status {
+            message: match status {
                 Some(status) => format!("{status}: {said}"),
                 None => said,
             },
@@ -185,21 +185,21 @@ async fn whole(server: &Connected, limit: Duration) -> Result<(), WarmUpError> {
         }
         other => other?,
     };
-    let (status, words, url) = (answer.status, answer.words(), url.clone());
+    let (status, message, url) = (answer.status, answer.label(), url.clone());
     match status {
         200..=299 => Ok(()),
         404 | 405 | 501 => Err(WarmUpError::NoRoute {
             url,
             path,
             status,
-            words,
+            message,
         }),
         _ => Err(WarmUpError::Refused {
             url,
             what: "refused",
             shape: SHAPES[0].1,
             path,
-            words: format!("{status}: {words}"),
+            message: format!("{status}: {message}"),
         }),
     }
 }

@@ -191,15 +191,15 @@ fn leaves_files_alone(command: &str) -> bool {
         return false;
     }
     command.split(['&', '|', ';', '\n']).all(|part| {
-        let Ok(words) = shell_words::split(part) else {
+        let Ok(message) = shell_words::split(part) else {
             return false;
         };
-        let mut words = words
+        let mut message = message
             .iter()
             .map(String::as_str)
             .skip_while(|word| *word == "!");
         matches!(
-            (words.next(), words.next()),
+            (message.next(), message.next()),
             (None, _)
                 | (Some("cargo"), Some("test" | "check" | "build" | "run"))
                 | (Some("git"), Some("status" | "diff" | "log" | "show"))

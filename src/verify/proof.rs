@@ -43,7 +43,8 @@ pub struct ProofRow {
     /// What came of it.
     pub outcome: ProofOutcome,
     /// The same in words.
-    pub words: String,
+    #[serde(rename = "words")]
+    pub message: String,
     /// The verification; `None` when the case's patch does not apply.
     pub verification: Option<Verification>,
 }
@@ -96,7 +97,7 @@ pub async fn prove(
                 judge(task, case, &patch, found)
             }
             Err(reason) => ProofRow {
-                words: format!("the patch of {} is not usable: {reason}", name(&case)),
+                message: format!("the patch of {} is not usable: {reason}", name(&case)),
                 case,
                 outcome: ProofOutcome::Unsound,
                 verification: None,
@@ -131,7 +132,7 @@ fn judge(task: &Task, case: ProofCase, patch: &Patch, found: Verification) -> Pr
         .not_run()
         .map(|check| format!("check {} {}", check.name, check.detail))
         .collect();
-    let (outcome, words) = if !not_run.is_empty() {
+    let (outcome, message) = if !not_run.is_empty() {
         // A check that never ran must not pass for one that failed as it should.
         (
             ProofOutcome::Undecided,
@@ -147,7 +148,7 @@ fn judge(task: &Task, case: ProofCase, patch: &Patch, found: Verification) -> Pr
     ProofRow {
         case,
         outcome,
-        words,
+        message,
         verification: Some(found),
     }
 }
@@ -195,17 +196,17 @@ fn solution(patch: &Patch, found: &Verification) -> (ProofOutcome, String) {
         );
     }
     if found.passed() {
-        let words = format!(
+        let message = format!(
             "passes as it should ({} files, +{} -{})",
             patch.files, patch.insertions, patch.deletions
         );
-        (ProofOutcome::AsItShould, words)
+        (ProofOutcome::AsItShould, message)
     } else {
-        let words = format!(
+        let message = format!(
             "the reference solution must pass but: {}",
             found.reasons().join("; ")
         );
-        (ProofOutcome::Unsound, words)
+        (ProofOutcome::Unsound, message)
     }
 }
 

@@ -36,7 +36,7 @@ fn mistakes_are_told_before_anything_is_served() {
     let taken = TcpListener::bind(ANYWHERE).unwrap();
     let taken = taken.local_addr().unwrap().to_string();
     let upstream = ["--upstream", "http://127.0.0.1:9"];
-    for (args, code, words) in [
+    for (args, code, message) in [
         (&["--listen", "0.0.0.0:0"][..], 2, "--client NAME=TOKEN"),
         (&["--client", "anna"], 2, "not NAME=TOKEN"),
         (&["--order", "side-first"], 2, "--max-in-flight"),
@@ -53,7 +53,7 @@ fn mistakes_are_told_before_anything_is_served() {
     ] {
         let (exit, said) = refused(&[&upstream[..], args].concat());
         assert_eq!(exit, Some(code), "{args:?}: {said}");
-        assert!(said.contains(words), "{args:?}: {said}");
+        assert!(said.contains(message), "{args:?}: {said}");
     }
     let (exit, said) = refused(&["--upstream", "https://h"]);
     assert!(
@@ -83,9 +83,9 @@ fn every_request_is_shown_logged_and_counted_under_its_client() {
         fetch(&gateway.addr, "POST", &path, body)
     };
     assert_eq!(chat("anna", BODY).0, 200);
-    let (status, words) = chat("bert", &BODY.replace("hi", &"long ".repeat(40_000)));
+    let (status, message) = chat("bert", &BODY.replace("hi", &"long ".repeat(40_000)));
     assert_eq!(status, 400);
-    assert!(words.contains("prompt is too long"), "{words}");
+    assert!(message.contains("prompt is too long"), "{message}");
     let logged = || fs::read_to_string(&log).unwrap().lines().count();
     wait_until("both are logged", || logged() == 2);
 
@@ -130,10 +130,10 @@ fn every_request_is_shown_logged_and_counted_under_its_client() {
 fn json_is_one_line_that_says_where_and_what() {
     let (sim, line) =
         Serving::start_told(["sim", "--json", "--listen", ANYWHERE, "--speed", "1000"]);
-    let told: serde_json::Value = serde_json::from_str(&line).unwrap();
-    assert_eq!(told["sim"], sim.url());
+    let reported: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(reported["sim"], sim.url());
     assert_eq!(
-        (&told["model"], &told["speed"]),
+        (&reported["model"], &reported["speed"]),
         (&"flashrig-sim".into(), &1000.0.into())
     );
     let (gateway, line) = Serving::start_told([
@@ -144,12 +144,12 @@ fn json_is_one_line_that_says_where_and_what() {
         "--listen",
         ANYWHERE,
     ]);
-    let told: serde_json::Value = serde_json::from_str(&line).unwrap();
-    assert_eq!(told["gateway"], gateway.url());
-    assert_eq!(told["metrics"], format!("{}/metrics", gateway.url()));
-    assert_eq!(told["upstream"], sim.url());
+    let reported: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(reported["gateway"], gateway.url());
+    assert_eq!(reported["metrics"], format!("{}/metrics", gateway.url()));
+    assert_eq!(reported["upstream"], sim.url());
     assert_eq!(
-        (&told["answer_probes"], &told["model"]),
+        (&reported["answer_probes"], &reported["model"]),
         (&false.into(), &serde_json::Value::Null)
     );
 }

@@ -24,7 +24,7 @@ fn refused(args: &[&str]) -> (Option<i32>, String) {
 
 #[test]
 fn mistakes_are_told_with_the_field_before_anything_is_served() {
-    for (args, words) in [
+    for (args, message) in [
         (
             &["--profile", "flash-nex"][..],
             "did you mean \"flash-next\"?",
@@ -44,7 +44,7 @@ fn mistakes_are_told_with_the_field_before_anything_is_served() {
     ] {
         let (code, said) = refused(args);
         assert_eq!(code, Some(2), "{args:?}: {said}");
-        assert!(said.contains(words), "{args:?}: {said}");
+        assert!(said.contains(message), "{args:?}: {said}");
     }
     let (code, said) = refused(&["--server-log", "/nowhere/at/all"]);
     assert_eq!(code, Some(3), "{said}");
@@ -75,8 +75,8 @@ fn a_changed_profile_is_served_and_both_logs_tell_what_was_done() {
         "--server-log",
         log.to_str().unwrap(),
     ]);
-    let body = |words: usize| {
-        let text = "word ".repeat(words);
+    let body = |message: usize| {
+        let text = "word ".repeat(message);
         format!(
             r#"{{"model":"flash-next","max_tokens":4,"messages":[{{"role":"user","content":"{text}"}}]}}"#
         )

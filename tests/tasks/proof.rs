@@ -24,7 +24,7 @@ async fn proof(task: &Task) -> Proof {
 
 fn row(proof: &Proof, case: ProofCase) -> (ProofOutcome, &str) {
     let row = proof.rows.iter().find(|row| row.case == case).unwrap();
-    (row.outcome, &row.words)
+    (row.outcome, &row.message)
 }
 
 #[tokio::test]
@@ -34,7 +34,7 @@ async fn a_sound_task_is_proved_case_by_case() {
     let lines: Vec<_> = proof
         .rows
         .iter()
-        .map(|r| format!("{:?}: {}", r.case, r.words))
+        .map(|r| format!("{:?}: {}", r.case, r.message))
         .collect();
     assert_eq!(
         lines,
@@ -54,15 +54,15 @@ async fn a_task_whose_test_is_weakened_is_found() {
     task.hidden[0].bytes = b"echo hidden ok\n".to_vec();
     let proof = proof(&task).await;
     assert!(!proof.is_sound());
-    let (outcome, words) = row(&proof, ProofCase::Untouched);
+    let (outcome, message) = row(&proof, ProofCase::Untouched);
     assert_eq!(outcome, ProofOutcome::Unsound);
     assert_eq!(
-        words,
+        message,
         "check hidden must fail on the untouched base but passed"
     );
-    let (outcome, words) = row(&proof, ProofCase::Cheat("constant".into()));
+    let (outcome, message) = row(&proof, ProofCase::Cheat("constant".into()));
     assert_eq!(outcome, ProofOutcome::Unsound);
-    assert!(words.contains("cheat constant passes"), "{words}");
+    assert!(message.contains("cheat constant passes"), "{message}");
 }
 
 #[tokio::test]
@@ -70,11 +70,11 @@ async fn a_check_that_must_pass_before_and_does_not_is_found() {
     let mut task = task();
     task.checks[1].before = Before::Pass;
     let proof = proof(&task).await;
-    let (outcome, words) = row(&proof, ProofCase::Untouched);
+    let (outcome, message) = row(&proof, ProofCase::Untouched);
     assert_eq!(outcome, ProofOutcome::Unsound);
     assert!(
-        words.contains("check hidden must pass on the untouched base"),
-        "{words}"
+        message.contains("check hidden must pass on the untouched base"),
+        "{message}"
     );
 }
 
@@ -83,9 +83,9 @@ async fn a_task_that_asks_for_nothing_is_found() {
     let mut task = task();
     task.checks.truncate(1);
     let proof = proof(&task).await;
-    let (outcome, words) = row(&proof, ProofCase::Untouched);
+    let (outcome, message) = row(&proof, ProofCase::Untouched);
     assert_eq!(outcome, ProofOutcome::Unsound);
-    assert!(words.contains("nothing is asked for"), "{words}");
+    assert!(message.contains("nothing is asked for"), "{message}");
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn a_solution_that_fails_breaks_limits_or_touches_tests_is_found() {
         "test \"$(sh add.sh 0 0)\" = 0 && echo visible ok",
         "echo visible ok",
     ));
-    for (solution, limit, words) in [
+    for (solution, limit, message) in [
         (wrong, None, "check hidden exited with 1"),
         (touching, None, "protected files touched: tests/visible.sh"),
         (task().solution, Some(1), "more than the 1 allowed"),
@@ -117,7 +117,7 @@ async fn a_solution_that_fails_breaks_limits_or_touches_tests_is_found() {
         let proof = proof(&task).await;
         let (outcome, found) = row(&proof, ProofCase::Solution);
         assert_eq!(outcome, ProofOutcome::Unsound);
-        assert!(found.contains(words), "{found}");
+        assert!(found.contains(message), "{found}");
     }
 }
 
@@ -134,10 +134,10 @@ async fn a_cheat_that_passes_is_named() {
         patch,
     }];
     let proof = proof(&task).await;
-    let (outcome, words) = row(&proof, ProofCase::Cheat("only-what-is-asked".into()));
+    let (outcome, message) = row(&proof, ProofCase::Cheat("only-what-is-asked".into()));
     assert_eq!(outcome, ProofOutcome::Unsound);
     assert_eq!(
-        words,
+        message,
         "cheat only-what-is-asked passes: the checks do not see through it"
     );
 }
@@ -156,5 +156,5 @@ async fn a_check_that_cannot_start_proves_nothing() {
             .all(|row| row.outcome == ProofOutcome::Undecided),
         "{proof:#?}"
     );
-    assert!(proof.rows[0].words.contains("absent"));
+    assert!(proof.rows[0].message.contains("absent"));
 }

@@ -251,10 +251,10 @@ async fn a_hidden_file_outside_the_tree_is_an_error_that_names_the_task() {
     let error = verify(&yard.task, &yard.base, &patch, &yard.scratch(), &Plain)
         .await
         .unwrap_err();
-    let words = format!("{error:#}");
+    let message = format!("{error:#}");
     assert!(
-        words.contains("fix-add") && words.contains("../x"),
-        "{words}"
+        message.contains("fix-add") && message.contains("../x"),
+        "{message}"
     );
 }
 

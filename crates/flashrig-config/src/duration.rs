@@ -35,7 +35,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
 }
 
 /// A limit as people write it: `90 s`, `10 min`.
-pub fn duration_in_words(limit: Duration) -> String {
+pub fn format_duration(limit: Duration) -> String {
     let seconds = limit.as_secs_f64();
     if seconds < 120.0 {
         format!("{seconds} s")

@@ -1,21 +1,21 @@
 //! Errors in words.
 
 /// An error with its causes, each said once: many errors quote their cause already.
-pub fn in_words(error: &anyhow::Error) -> String {
-    let mut words = String::new();
+pub fn error_chain(error: &anyhow::Error) -> String {
+    let mut message = String::new();
     for cause in error.chain().map(ToString::to_string) {
-        if words.is_empty() {
-            words = cause;
-        } else if !words.contains(&cause) {
-            words = format!("{words}: {cause}");
+        if message.is_empty() {
+            message = cause;
+        } else if !message.contains(&cause) {
+            message = format!("{message}: {cause}");
         }
     }
-    words
+    message
 }
 
 #[cfg(test)]
 mod tests {
-    use super::in_words;
+    use super::error_chain;
     use anyhow::{Context as _, anyhow};
 
     #[test]
@@ -24,10 +24,10 @@ mod tests {
         let quoting: anyhow::Error = Err::<(), _>(cause)
             .context("cannot write: disk full; free some")
             .unwrap_err();
-        assert_eq!(in_words(&quoting), "cannot write: disk full; free some");
+        assert_eq!(error_chain(&quoting), "cannot write: disk full; free some");
         let plain = Err::<(), _>(anyhow!("disk full"))
             .context("cannot write")
             .unwrap_err();
-        assert_eq!(in_words(&plain), "cannot write: disk full");
+        assert_eq!(error_chain(&plain), "cannot write: disk full");
     }
 }

@@ -11,11 +11,11 @@ mod profiles;
 mod toml_file;
 mod units;
 
-pub use duration::{DurationError, duration_in_words, parse_duration};
-pub use errors::in_words;
+pub use duration::{DurationError, format_duration, parse_duration};
+pub use errors::error_chain;
 pub use lists::{Numbers, Sizes, parse_numbers, parse_sizes};
 pub use names::nearest;
 pub use places::cache_folder;
 pub use profiles::{ProfileError, Profiles};
 pub use toml_file::{FileError, read, read_toml};
-pub use units::{count_in_words, parse_count, seconds_in_words};
+pub use units::{format_seconds, format_tokens, parse_count};

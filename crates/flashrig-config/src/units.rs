@@ -20,7 +20,7 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
 }
 
 /// A count of tokens as people read it: `32K`, `1M`, else the number.
-pub fn count_in_words(tokens: u64) -> String {
+pub fn format_tokens(tokens: u64) -> String {
     match tokens {
         0 => "0".to_owned(),
         n if n % (1024 * 1024) == 0 => format!("{}M", n / (1024 * 1024)),
@@ -30,7 +30,7 @@ pub fn count_in_words(tokens: u64) -> String {
 }
 
 /// A duration that may be short, as people read it: `12 ms`, `1.23 s`, `45.6 s`, `2 min 03 s`.
-pub fn seconds_in_words(seconds: f64) -> String {
+pub fn format_seconds(seconds: f64) -> String {
     match seconds {
         s if s < 0.9995 => format!("{:.0} ms", s * 1e3),
         s if s < 9.995 => format!("{s:.2} s"),
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn durations_have_three_digits_or_so_at_every_length() {
-        let words = [0.0, 0.0123, 0.9996, 9.996, 45.64, 99.96, 3599.8].map(seconds_in_words);
+        let message = [0.0, 0.0123, 0.9996, 9.996, 45.64, 99.96, 3599.8].map(format_seconds);
         let wanted = [
             "0 ms",
             "12 ms",
@@ -58,7 +58,7 @@ mod tests {
             "1 min 40 s",
             "60 min 00 s",
         ];
-        assert_eq!(words, wanted);
+        assert_eq!(message, wanted);
     }
 
     #[test]

@@ -106,7 +106,7 @@ async fn main() {
     println!("{:<10}{:>10.0}{:>10.0}", "added", added(0.5), added(0.99));
     let rows = rig.session.close().await;
     assert!(
-        rows.iter().all(|row| row.end == Outcome::Complete),
+        rows.iter().all(|row| row.outcome == Outcome::Complete),
         "a stream was lost"
     );
 }

@@ -192,10 +192,10 @@ impl Through {
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => {
-                let words = describe(&error);
+                let message = describe(&error);
                 let held = self.let_go(at);
-                self.end(Close::Broken, at, Some(Reason::NoAnswer.error(&words)));
-                self.fail(BodyError::Broken(words), held, cx)
+                self.end(Close::Broken, at, Some(Reason::NoAnswer.error(&message)));
+                self.fail(BodyError::Broken(message), held, cx)
             }
             // The end is met again, after what was held back.
             Poll::Ready(None) if self.mask.as_ref().is_some_and(Mask::holds) => {
@@ -289,7 +289,7 @@ impl Through {
         let before = watch.facts().content_events;
         let end = watch.close(close, at.reading());
         recording.progress(before, watch.facts(), at);
-        recording.response(watch.facts(), |words| self.link.upstream.redact(words));
+        recording.response(watch.facts(), |message| self.link.upstream.redact(message));
         if recording.attempt.error.is_none() {
             recording.attempt.error = fault;
         }

@@ -69,30 +69,36 @@ pub(super) async fn connection(stream: TcpStream, shared: Arc<Shared>, mut drain
         return;
     };
     // hyper answers most of what it cannot read by itself; the row is written here.
-    let (status, by_hyper) = match told(&error) {
-        Some(told) => told,
+    let (status, by_hyper) = match reported(&error) {
+        Some(reported) => reported,
         None => return,
     };
-    let ledger = for_unread.doors.unread();
+    let ledger = for_unread.auth.unread();
     let mut recording = ledger.begin("", "", Dialect::Other, reads.last_read());
     recording.attempt.status = Some(status.as_u16());
-    let (reason, words) = if error.is_timeout() {
+    let (reason, message) = if error.is_timeout() {
         let seconds = head_time.as_secs_f64();
-        let words = format!("the request's head was not whole {seconds} s after its first byte");
-        (Reason::SlowHead, words)
+        let message = format!("the request's head was not whole {seconds} s after its first byte");
+        (Reason::SlowHead, message)
     } else {
         (Reason::BadRequest, describe(&error))
     };
-    recording.attempt.error = Some(reason.error(&words));
+    recording.attempt.error = Some(reason.error(&message));
     recording.finish(Outcome::RejectedByGateway, Stamp::now());
     if !by_hyper {
-        slow_head::answer(served.into_parts().io.into_inner(), status, reason, &words).await;
+        slow_head::answer(
+            served.into_parts().io.into_inner(),
+            status,
+            reason,
+            &message,
+        )
+        .await;
     }
 }
 
 /// The status that a client gets for a head that cannot be read, and whether hyper has sent it;
 /// `None` when the connection ended otherwise.
-fn told(error: &hyper::Error) -> Option<(StatusCode, bool)> {
+fn reported(error: &hyper::Error) -> Option<(StatusCode, bool)> {
     if error.is_timeout() {
         return Some((StatusCode::REQUEST_TIMEOUT, false));
     }
@@ -100,12 +106,12 @@ fn told(error: &hyper::Error) -> Option<(StatusCode, bool)> {
         return None;
     }
     // Its words are all that tells these apart.
-    let words = error.to_string();
-    Some(if words.contains("URI too long") {
+    let message = error.to_string();
+    Some(if message.contains("URI too long") {
         (StatusCode::URI_TOO_LONG, true)
     } else if error.is_parse_too_large() {
         (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, true)
-    } else if words.contains("HTTP2 preface") {
+    } else if message.contains("HTTP2 preface") {
         (StatusCode::HTTP_VERSION_NOT_SUPPORTED, false)
     } else {
         (StatusCode::BAD_REQUEST, true)

@@ -61,9 +61,9 @@ impl EventLoop {
     ///
     /// # Errors
     /// The system gives no socket or no thread.
-    pub fn lag(&self, tell: impl Fn(f64) + Send + 'static) -> io::Result<LagMeter> {
+    pub fn lag(&self, report: impl Fn(f64) + Send + 'static) -> io::Result<LagMeter> {
         let _within = self.handle.enter();
-        LagMeter::start(LAG_PERIOD, tell)
+        LagMeter::start(LAG_PERIOD, report)
     }
 }
 

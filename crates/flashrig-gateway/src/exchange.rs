@@ -9,9 +9,9 @@ use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING};
 use hyper::http::{Request, Response, Version};
 
+use super::auth::{Admission, Auth, Entry};
 use super::body::{GatewayBody, InFlight, Through};
 use super::document::Document;
-use super::doors::{Admission, Doors, Entry};
 use super::gate::{GateClient, Permit};
 use super::headers::{self, Credentials};
 use super::intake::{discard, read_body};
@@ -30,7 +30,7 @@ use llm_observe::Watch;
 /// What all requests of a listener share.
 pub(super) struct Shared {
     pub(super) link: Arc<Link>,
-    pub(super) doors: Doors,
+    pub(super) auth: Auth,
     pub(super) limits: Limits,
     pub(super) nonce: Option<String>,
     pub(super) prompt_cap: Option<Arc<PromptCap>>,
@@ -92,11 +92,11 @@ pub(super) async fn serve(
     client: SocketWatch,
 ) -> Response<GatewayBody> {
     let head = client.last_read();
-    if let Some((page, access)) = shared.doors.page(request.uri(), request.headers()) {
+    if let Some((page, access)) = shared.auth.page(request.uri(), request.headers()) {
         return reply::page(request.method(), page, access);
     }
     let (headers, mut uri) = (request.headers(), request.uri().clone());
-    let entry = shared.doors.enter(&mut uri, headers);
+    let entry = shared.auth.enter(&mut uri, headers);
     *request.uri_mut() = uri;
     let dialect = route::dialect(request.method(), request.uri().path());
     let (method, path) = (request.method().as_str(), request.uri().path());
@@ -302,11 +302,11 @@ fn check_head(method: &Method, admission: Admission) -> Result<Credentials, Refu
     }
     let credentials = match admission {
         Admission::By(credentials) => credentials,
-        Admission::WrongName(words) => {
-            return Err(Refusal::rejected(Reason::Unauthorized, words));
+        Admission::WrongName(message) => {
+            return Err(Refusal::rejected(Reason::Unauthorized, message));
         }
-        Admission::Stranger(words) => {
-            return Err(Refusal::rejected(Reason::Forbidden, words));
+        Admission::CrossOrigin(message) => {
+            return Err(Refusal::rejected(Reason::Forbidden, message));
         }
     };
     match credentials {

@@ -157,7 +157,7 @@ impl Ledger {
             ledger: Arc::clone(self),
             attempt,
             encoded: false,
-            told_start: false,
+            start_sent: false,
             learnt: false,
             finished: false,
         }
@@ -171,7 +171,7 @@ pub(super) struct Recording {
     pub(super) attempt: Attempt,
     /// Whether the answer is compressed.
     pub(super) encoded: bool,
-    told_start: bool,
+    start_sent: bool,
     learnt: bool,
     finished: bool,
 }
@@ -235,7 +235,7 @@ impl Recording {
 
     /// Tells the listener, once, that the request goes to the server.
     pub(super) fn started(&mut self, at: Stamp, body: &Bytes) {
-        if std::mem::replace(&mut self.told_start, true) {
+        if std::mem::replace(&mut self.start_sent, true) {
             return;
         }
         self.ledger.observer.event(GatewayEvent::Started {
@@ -300,7 +300,7 @@ impl Recording {
         if std::mem::replace(&mut self.finished, true) {
             return;
         }
-        self.attempt.end = end;
+        self.attempt.outcome = end;
         self.attempt.refusal = self.attempt.refusal_kind();
         self.attempt.clocks.end_s = self.at(at);
         let closing = self.ledger.closing.load(Ordering::Relaxed);

@@ -37,10 +37,10 @@
 //!
 //! [`Attempt`]: flashrig_record::Attempt
 
+mod auth;
 mod body;
 mod connection;
 mod document;
-mod doors;
 pub mod egress;
 mod event_loop;
 mod events;
@@ -51,6 +51,7 @@ mod intake;
 mod json;
 mod ledger;
 mod nonce;
+mod origin_check;
 mod probe;
 mod prompt;
 mod reply;
@@ -59,7 +60,6 @@ mod route;
 mod session;
 mod slow_head;
 pub mod standing;
-mod stranger;
 
 /// What must hold for every answer, for the fuzz target: any chunking is read alike. Panics when
 /// it does not hold.
@@ -68,7 +68,7 @@ pub fn fuzz_any_chunking(answer: &[u8], cuts: &[u8]) {
     llm_observe::fuzz::any_chunking(answer, cuts);
 }
 
-pub use doors::{BadName, ClientName, Clientele, Page};
+pub use auth::{BadName, ClientName, ClientRegistry, Page};
 pub use event_loop::EventLoop;
 pub use events::{Activity, GatewayEvent, Observer};
 pub use gate::{Gate, GateClient, MAX_OVERTAKEN, Permit, Turn};

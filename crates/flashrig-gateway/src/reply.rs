@@ -7,8 +7,8 @@ use hyper::http::Response;
 use hyper::{Method, StatusCode};
 use serde_json::Value;
 
+use super::auth::{Access, Page};
 use super::body::GatewayBody;
-use super::doors::{Access, Page};
 use flashrig_record::{Dialect, ErrorDetail, PROMPT_TOO_LONG};
 
 /// Why the gateway answers in the server's place.
@@ -114,20 +114,20 @@ pub(super) fn page(method: &Method, page: Page, access: Access) -> Response<Gate
     };
     const PLAIN: &str = "text/plain; charset=utf-8";
     if !matches!(*method, Method::GET | Method::HEAD) {
-        let words = "this page is the gateway's own; read it with GET\n".to_owned();
-        let mut response = own(StatusCode::METHOD_NOT_ALLOWED, PLAIN, words);
+        let message = "this page is the gateway's own; read it with GET\n".to_owned();
+        let mut response = own(StatusCode::METHOD_NOT_ALLOWED, PLAIN, message);
         let headers = response.headers_mut();
         headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         // A body that may have come along is not read.
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
         return response;
     }
-    if let Access::Stranger(words) = access {
-        return own(StatusCode::FORBIDDEN, PLAIN, words + "\n");
+    if let Access::CrossOrigin(message) = access {
+        return own(StatusCode::FORBIDDEN, PLAIN, message + "\n");
     }
     if matches!(access, Access::TokenNeeded) {
-        let words = "send a client's token as `authorization: Bearer`\n".to_owned();
-        let mut response = own(StatusCode::UNAUTHORIZED, PLAIN, words);
+        let message = "send a client's token as `authorization: Bearer`\n".to_owned();
+        let mut response = own(StatusCode::UNAUTHORIZED, PLAIN, message);
         response
             .headers_mut()
             .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -10,8 +10,8 @@ use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
+use super::auth::{Auth, ClientName, ClientRegistry, Clients};
 use super::connection::{Draining, begins, connection};
-use super::doors::{ClientName, Clientele, Clients, Doors};
 use super::events::{Activity, Observer};
 use super::exchange::Shared;
 use super::gate::Gate;
@@ -126,7 +126,7 @@ impl Session {
         let activity = ledger.activity();
         let shared = Shared {
             link: Link::new(upstream),
-            doors: Doors::One {
+            auth: Auth::One {
                 token,
                 ledger: Arc::clone(&ledger),
                 gate: gate.map(|gate| gate.client()),
@@ -186,14 +186,17 @@ impl Standing {
     ///
     /// # Errors
     /// The address cannot be listened on.
-    pub async fn open(config: StandingConfig, clientele: Arc<dyn Clientele>) -> io::Result<Self> {
+    pub async fn open(
+        config: StandingConfig,
+        client_registry: Arc<dyn ClientRegistry>,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind(config.listen).await?;
         let addr = listener.local_addr()?;
         let shared = Arc::new(Shared {
             link: Link::new(config.upstream),
-            doors: Doors::Many(Clients::new(
+            auth: Auth::Many(Clients::new(
                 config.tokens,
-                clientele,
+                client_registry,
                 config.gate,
                 addr.ip(),
                 config.origin,
@@ -236,7 +239,7 @@ impl Standing {
 
     /// Stops listening and cuts off what is in flight.
     pub async fn close(mut self) {
-        self.shared.doors.start_closing();
+        self.shared.auth.start_closing();
         let _ = self.stop.send(());
         if !self.listening.0.is_finished() {
             let _ = (&mut self.listening.0).await;

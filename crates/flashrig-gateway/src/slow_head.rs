@@ -71,9 +71,14 @@ impl Future for FromFirstBytes {
 }
 
 /// Answers where hyper has given up without a word. What cannot be written is the client's loss.
-pub(super) async fn answer(mut stream: TcpStream, status: StatusCode, reason: Reason, words: &str) {
+pub(super) async fn answer(
+    mut stream: TcpStream,
+    status: StatusCode,
+    reason: Reason,
+    message: &str,
+) {
     let body = Bytes::from(
-        json!({"error": {"message": words, "type": "invalid_request_error", "code": reason.code()}})
+        json!({"error": {"message": message, "type": "invalid_request_error", "code": reason.code()}})
             .to_string(),
     );
     let head = format!(

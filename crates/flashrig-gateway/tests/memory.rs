@@ -60,7 +60,7 @@ async fn a_stream_of_64_mebibytes_without_a_newline_takes_bounded_memory() {
         assert!(grown < 40 * 1024 * 1024, "{grown} bytes more");
     }
     let row = rig.row().await;
-    assert_eq!(row.end, Outcome::Truncated, "its end mark never came");
+    assert_eq!(row.outcome, Outcome::Truncated, "its end mark never came");
 }
 
 #[tokio::test]
@@ -91,5 +91,5 @@ async fn a_decompression_bomb_passes_whole_and_takes_bounded_memory() {
     }
     let row = rig.row().await;
     assert_eq!(row.oddities, ["answer_too_large_decoded"]);
-    assert_eq!(row.end, Outcome::Complete);
+    assert_eq!(row.outcome, Outcome::Complete);
 }

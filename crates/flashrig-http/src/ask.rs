@@ -30,7 +30,7 @@ impl Answer {
     }
 
     /// The beginning of the body, as one line for an error message.
-    pub fn words(&self) -> String {
+    pub fn label(&self) -> String {
         let text = String::from_utf8_lossy(&self.body);
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
         line.chars().take(300).collect()

@@ -46,7 +46,7 @@ impl LagMeter {
     ///
     /// # Errors
     /// The system gives no socket or no thread.
-    pub fn start(period: Duration, tell: impl Fn(f64) + Send + 'static) -> io::Result<Self> {
+    pub fn start(period: Duration, report: impl Fn(f64) + Send + 'static) -> io::Result<Self> {
         let (writing, reading) = Writing::pair()?;
         reading.set_nonblocking(true)?;
         let mut reading = Reading::from_std(reading)?;
@@ -59,7 +59,7 @@ impl LagMeter {
             while let Ok(stamp) = reading.read_u64().await {
                 let late = Stamp::now().since(Stamp(stamp));
                 lock(&noting).note(late);
-                tell(late.as_secs_f64());
+                report(late.as_secs_f64());
             }
         });
         Ok(Self { seen, reading })
@@ -169,30 +169,30 @@ mod tests {
     }
 
     /// Waits for `wanted` in what the meter tells.
-    async fn told(
-        told: &mut tokio::sync::mpsc::UnboundedReceiver<f64>,
+    async fn reported(
+        reported: &mut tokio::sync::mpsc::UnboundedReceiver<f64>,
         wanted: impl Fn(f64) -> bool,
     ) {
-        let waiting = async { while !wanted(told.recv().await.unwrap()) {} };
+        let waiting = async { while !wanted(reported.recv().await.unwrap()) {} };
         let bound = Duration::from_secs(60);
         tokio::time::timeout(bound, waiting).await.unwrap();
     }
 
     #[tokio::test]
     async fn a_loop_that_is_held_up_shows_it_and_the_next_figure_starts_anew() {
-        let (tell, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let (report, mut received) = tokio::sync::mpsc::unbounded_channel();
         let meter = LagMeter::start(Duration::from_millis(10), move |late| {
-            let _ = tell.send(late);
+            let _ = report.send(late);
         })
         .unwrap();
-        told(&mut heard, |_| true).await;
+        reported(&mut received, |_| true).await;
         // This test's runtime has one thread, so this stops the loop.
         std::thread::sleep(Duration::from_millis(200));
-        told(&mut heard, |late| late > 0.15).await;
+        reported(&mut received, |late| late > 0.15).await;
         let lag = meter.take().unwrap();
         assert!(lag.max_ms > 150.0 && lag.p99_ms <= lag.max_ms, "{lag:?}");
-        while heard.try_recv().is_ok() {}
-        told(&mut heard, |_| true).await;
+        while received.try_recv().is_ok() {}
+        reported(&mut received, |_| true).await;
         assert!(meter.take().is_some());
     }
 }

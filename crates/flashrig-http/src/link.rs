@@ -288,10 +288,10 @@ pub fn describe(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        let words = error.to_string();
-        if !text.contains(&words) {
+        let message = error.to_string();
+        if !text.contains(&message) {
             text.push_str(": ");
-            text.push_str(&words);
+            text.push_str(&message);
         }
         cause = error.source();
     }

@@ -62,10 +62,10 @@ pub async fn choose_dialect(
                 | LoadError::UnknownModel { .. }),
             ) => return Err(trouble),
             Err(_) if answer.attempt.refusal == Some(RefusalKind::UnknownRoute) => {
-                no_route.push(words(&answer.attempt));
+                no_route.push(message(&answer.attempt));
             }
             Err(trouble) => {
-                no_route.push(words(&answer.attempt));
+                no_route.push(message(&answer.attempt));
                 first_trouble.get_or_insert(trouble);
             }
         }
@@ -144,7 +144,7 @@ async fn fixes_length(client: &Client) -> Result<(bool, u64), LoadError> {
     let output = |fixed| Output { tokens: FEW, fixed };
     let answer = client.ask(ready(client, output(true))).await;
     let attempt = &answer.attempt;
-    let is_about_fields = attempt.end == Outcome::Refused
+    let is_about_fields = attempt.outcome == Outcome::Refused
         && matches!(attempt.status, Some(400 | 422))
         && attempt.refusal != Some(RefusalKind::UnknownModel);
     if !is_about_fields {
@@ -285,7 +285,7 @@ pub(super) fn streamed(attempt: &Attempt, aim: &Aim) -> Result<(), LoadError> {
     if attempt.clocks.first_token_s.is_none() {
         return Err(LoadError::Failed {
             path,
-            words: "its stream held no token".to_owned(),
+            message: "its stream held no token".to_owned(),
         });
     }
     Ok(())
@@ -294,22 +294,22 @@ pub(super) fn streamed(attempt: &Attempt, aim: &Aim) -> Result<(), LoadError> {
 /// Whether a request was answered.
 fn answered(attempt: &Attempt, aim: &Aim) -> Result<(), LoadError> {
     let path = aim.dialect.path();
-    let words = words(attempt);
+    let message = message(attempt);
     let kind = attempt.error.as_ref().and_then(|e| e.kind.as_deref());
-    Err(match (attempt.end, attempt.refusal) {
+    Err(match (attempt.outcome, attempt.refusal) {
         (Outcome::Complete, _) => return Ok(()),
-        (Outcome::Unreachable, _) => LoadError::Unreachable(words),
-        (_, Some(RefusalKind::Auth)) => LoadError::Auth { words },
+        (Outcome::Unreachable, _) => LoadError::Unreachable(message),
+        (_, Some(RefusalKind::Auth)) => LoadError::Auth { message },
         (_, Some(RefusalKind::UnknownModel)) => LoadError::UnknownModel {
             model: aim.model.clone(),
-            words,
+            message,
         },
-        (Outcome::Stalled, _) => LoadError::Stalled { path, words },
+        (Outcome::Stalled, _) => LoadError::Stalled { path, message },
         (Outcome::UpstreamError, _) if kind == Some(exchange::HTML) => {
-            LoadError::Html { path, words }
+            LoadError::Html { path, message }
         }
-        (Outcome::Refused | Outcome::Overloaded, _) => LoadError::Refused { path, words },
-        _ => LoadError::Failed { path, words },
+        (Outcome::Refused | Outcome::Overloaded, _) => LoadError::Refused { path, message },
+        _ => LoadError::Failed { path, message },
     })
 }
 
@@ -320,12 +320,12 @@ fn one_line(text: &str) -> String {
 }
 
 /// Status and words of an answer, for people.
-fn words(attempt: &Attempt) -> String {
+fn message(attempt: &Attempt) -> String {
     let said = attempt.error.as_ref().map(|e| one_line(&e.message));
     match (attempt.status, said) {
         (Some(status @ 400..), Some(said)) if !said.is_empty() => format!("{status}: {said}"),
         (_, Some(said)) if !said.is_empty() => said,
-        (Some(status), _) => match attempt.end {
+        (Some(status), _) => match attempt.outcome {
             Outcome::Truncated => format!("status {status}, and the stream closed before its end"),
             _ => format!("status {status}"),
         },

@@ -8,14 +8,14 @@ pub enum LoadError {
     Unreachable(String),
     /// A web page instead of a model.
     #[error(
-        "{path} answers with an HTML page, so this is hardly an LLM server: {words}; give the \
+        "{path} answers with an HTML page, so this is hardly an LLM server: {message}; give the \
          server's API address, not that of its web interface"
     )]
     Html {
         /// The route.
         path: &'static str,
         /// The beginning of what it says.
-        words: String,
+        message: String,
     },
     /// Neither dialect is there.
     #[error(
@@ -49,44 +49,44 @@ pub enum LoadError {
     },
     /// It accepts and generates nothing.
     #[error(
-        "the server accepts requests to {path} and generates nothing ({words}); look into its log \
+        "the server accepts requests to {path} and generates nothing ({message}); look into its log \
          and start it again, or give a longer --first-token-limit"
     )]
     Stalled {
         /// The route.
         path: &'static str,
         /// What was waited for.
-        words: String,
+        message: String,
     },
     /// Another model is served.
-    #[error("the server does not serve the model {model:?}: {words}; choose one with --model")]
+    #[error("the server does not serve the model {model:?}: {message}; choose one with --model")]
     UnknownModel {
         /// The model asked for.
         model: String,
         /// Its words.
-        words: String,
+        message: String,
     },
     /// The key.
-    #[error("the server refuses the key ({words}); give the right one with --key-env NAME")]
+    #[error("the server refuses the key ({message}); give the right one with --key-env NAME")]
     Auth {
         /// Its words.
-        words: String,
+        message: String,
     },
     /// Turned down otherwise.
-    #[error("the server refused a short request to {path}: {words}")]
+    #[error("the server refused a short request to {path}: {message}")]
     Refused {
         /// The route.
         path: &'static str,
         /// Its words.
-        words: String,
+        message: String,
     },
     /// The request failed otherwise.
-    #[error("a short request to {path} failed: {words}")]
+    #[error("a short request to {path} failed: {message}")]
     Failed {
         /// The route.
         path: &'static str,
         /// How it ended.
-        words: String,
+        message: String,
     },
     /// Its counts cannot be true.
     #[error(

@@ -130,7 +130,7 @@ impl Open<'_> {
         let limit = self.shared.limits.first_token;
         let (response, wire) = match tokio::time::timeout(limit, self.reach(request)).await {
             Ok(Ok(reached)) => reached,
-            Ok(Err((end, words))) => return self.fail(end, None, words),
+            Ok(Err((end, message))) => return self.fail(end, None, message),
             Err(_) => return self.fail(Outcome::Stalled, None, no_token_within(limit)),
         };
         let head_at = self.shared.origin.at(wire.last_read());
@@ -157,8 +157,8 @@ impl Open<'_> {
                     .await
                     .map_err(|error| {
                         let (host, port) = self.shared.aim.upstream.host_and_port();
-                        let words = format!("no server answers at {host}:{port}: {error}");
-                        (Outcome::Unreachable, words)
+                        let message = format!("no server answers at {host}:{port}: {error}");
+                        (Outcome::Unreachable, message)
                     })?,
             };
             let now = Stamp::now();
@@ -172,8 +172,8 @@ impl Open<'_> {
                     Some(unsent) if !is_new => request = unsent,
                     _ => {
                         let error = with_causes(failure.error());
-                        let words = format!("the server gave no HTTP answer: {error}");
-                        return Err((Outcome::UpstreamError, words));
+                        let message = format!("the server gave no HTTP answer: {error}");
+                        return Err((Outcome::UpstreamError, message));
                     }
                 },
             }
@@ -198,7 +198,7 @@ impl Open<'_> {
         self.attempt.error = facts
             .error
             .clone()
-            .or_else(|| ended.fault.map(|words| error(None, words)));
+            .or_else(|| ended.fault.map(|message| error(None, message)));
         if in_one_piece {
             self.attempt.oddities.push(NOT_STREAMED.to_owned());
         }
@@ -238,9 +238,9 @@ impl Open<'_> {
                         }
                     }
                     Poll::Ready(Some(Err(error))) => {
-                        let words = with_causes(&error);
-                        let words = format!("the server broke the answer off: {words}");
-                        return ended(Close::Broken, Some(words));
+                        let message = with_causes(&error);
+                        let message = format!("the server broke the answer off: {message}");
+                        return ended(Close::Broken, Some(message));
                     }
                     Poll::Ready(None) => return ended(Close::Clean, None),
                     Poll::Pending => {
@@ -255,14 +255,14 @@ impl Open<'_> {
                         };
                         let left = limit.saturating_sub(now.since(since));
                         if left.is_zero() {
-                            let words = match watch.facts().last_token {
+                            let message = match watch.facts().last_token {
                                 Some(_) => format!("no token for {} s", limit.as_secs_f64()),
                                 None => no_token_within(limit),
                             };
                             return Poll::Ready(Ended {
                                 close: Close::Silent,
                                 at: now,
-                                fault: Some(words),
+                                fault: Some(message),
                             });
                         }
                         timer.as_mut().reset(Instant::now() + left);
@@ -310,14 +310,14 @@ impl Open<'_> {
         // What came by then is enough to be shown.
         let _ = tokio::time::timeout(self.shared.limits.first_token, reading).await;
         let text = String::from_utf8_lossy(&page);
-        let words: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let words = words.chars().take(200).collect();
-        self.fail(Outcome::UpstreamError, Some(HTML), words)
+        let message: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let message = message.chars().take(200).collect();
+        self.fail(Outcome::UpstreamError, Some(HTML), message)
     }
 
     /// Ends a request that has no answer.
-    fn fail(&mut self, end: Outcome, kind: Option<&str>, words: String) -> Answer {
-        self.attempt.error = Some(error(kind, words));
+    fn fail(&mut self, end: Outcome, kind: Option<&str>, message: String) -> Answer {
+        self.attempt.error = Some(error(kind, message));
         Answer {
             attempt: self.close(end, Stamp::now()),
             text: String::new(),
@@ -329,7 +329,7 @@ impl Open<'_> {
     fn close(&mut self, end: Outcome, at: Stamp) -> Attempt {
         self.waits_no_more();
         let attempt = &mut self.attempt;
-        attempt.end = end;
+        attempt.outcome = end;
         attempt.clocks.end_s = self.shared.origin.at(at);
         attempt.refusal = attempt.refusal_kind();
         if let Some(error) = &mut attempt.error {
@@ -383,9 +383,9 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        let words = error.to_string();
-        if !text.contains(&words) {
-            text = format!("{text}: {words}");
+        let message = error.to_string();
+        if !text.contains(&message) {
+            text = format!("{text}: {message}");
         }
         cause = error.source();
     }

@@ -65,7 +65,7 @@ pub(super) fn fact(seed: u64, salt: u64, number: u32) -> Fact {
 
 impl Fact {
     /// Appends the line that tells it, with its end as JSON writes it.
-    pub(super) fn tell(&self, out: &mut Vec<u8>) {
+    pub(super) fn report(&self, out: &mut Vec<u8>) {
         let Self { key, code } = self;
         out.extend_from_slice(format!("Fact {key}: the code is {code}.\\n").as_bytes());
     }
@@ -138,7 +138,7 @@ mod tests {
     fn facts_and_questions_have_the_form_that_is_looked_for() {
         let fact = fact(5, 1, 3);
         let mut out = Vec::new();
-        fact.tell(&mut out);
+        fact.report(&mut out);
         fact.ask(&mut out);
         let text = String::from_utf8(out).unwrap();
         let form = regex::Regex::new(

@@ -57,19 +57,19 @@ impl Recipe {
     /// Appends the first prompt: filler with facts at even distances, and what to do.
     pub(super) fn first(&self, parts: Parts, out: &mut Vec<u8>) {
         let seed = self.text();
-        let mut told = 0;
+        let mut reported = 0;
         for number in 0..parts.lines {
-            while told < self.facts && number >= depth(told, self.facts, parts.lines) {
-                self.fact(told).tell(out);
-                told += 1;
+            while reported < self.facts && number >= depth(reported, self.facts, parts.lines) {
+                self.fact(reported).report(out);
+                reported += 1;
             }
             // All but the last line are alike where prompts begin alike.
             let own = self.shared_prefix && number + 1 == parts.lines;
             let seed = if own { filler::mix(self.salt) } else { seed };
             filler::line(seed, number, LINE_WORDS, out);
         }
-        for number in told..self.facts {
-            self.fact(number).tell(out);
+        for number in reported..self.facts {
+            self.fact(number).report(out);
         }
         if let Some(words) = parts.words {
             filler::line(seed, parts.lines, words, out);
@@ -127,7 +127,7 @@ mod tests {
         let depths: Vec<f64> = (0..13)
             .map(|n| {
                 let mut line = Vec::new();
-                recipe(1, false).fact(n).tell(&mut line);
+                recipe(1, false).fact(n).report(&mut line);
                 let line = String::from_utf8(line).unwrap();
                 text.find(&line).expect("a fact is missing") as f64 / text.len() as f64
             })

@@ -202,7 +202,7 @@ impl Prepared {
         }
         let output = attempt.output_tokens;
         self.used = attempt.input_tokens.zip(output).map(|(i, o)| i + o);
-        let is_whole = attempt.end == Outcome::Complete;
+        let is_whole = attempt.outcome == Outcome::Complete;
         let right = fact
             .as_ref()
             .filter(|_| is_whole)
@@ -219,7 +219,7 @@ impl Prepared {
             answered_model: attempt.answered_model,
             asked: fact.map(|fact| fact.key),
             right,
-            end: attempt.end,
+            outcome: attempt.outcome,
             refusal: attempt.refusal,
             error: attempt.error,
         }
@@ -248,7 +248,7 @@ pub(super) fn times(attempt: &Attempt, speed: f64) -> Times {
     let between = |from: Option<Seconds>, to: Option<Seconds>| {
         Some(Seconds((to?.0 - from?.0).max(0.0) * speed))
     };
-    let is_whole = attempt.end == Outcome::Complete;
+    let is_whole = attempt.outcome == Outcome::Complete;
     let end = is_whole.then_some(clocks.end_s);
     Times {
         wall_s: between(clocks.sent_s, end),

@@ -55,7 +55,7 @@ impl PreparedSide {
             during_cold: self.during_cold,
             wall_s: turn.wall_s,
             ttft_s: turn.ttft_s,
-            end: turn.end,
+            outcome: turn.outcome,
             error: turn.error,
         }
     }

@@ -48,7 +48,7 @@ pub async fn warm_up(
         .saturating_sub(plan.answer_tokens.into());
     let mut session = Prepared::with_first(client, calibration, plan, tokens as f64, Role::Probe);
     let first = session.cold(client).await;
-    if first.end == Outcome::Refused {
+    if first.outcome == Outcome::Refused {
         // It is refused again when it is measured, and then stands in the record, with the words of
         // both sides.
         return Ok(());
@@ -62,16 +62,16 @@ pub async fn warm_up(
 
 fn whole(client: &Client, turn: Turn) -> Result<(), LoadError> {
     let path = client.aim().dialect.path();
-    let words = turn.error.map_or_else(String::new, |e| e.message);
-    Err(match turn.end {
+    let message = turn.error.map_or_else(String::new, |e| e.message);
+    Err(match turn.outcome {
         Outcome::Complete => return Ok(()),
-        Outcome::Unreachable => LoadError::Unreachable(words),
-        Outcome::Stalled => LoadError::Stalled { path, words },
-        Outcome::Refused | Outcome::Overloaded => LoadError::Refused { path, words },
+        Outcome::Unreachable => LoadError::Unreachable(message),
+        Outcome::Stalled => LoadError::Stalled { path, message },
+        Outcome::Refused | Outcome::Overloaded => LoadError::Refused { path, message },
         Outcome::Truncated => LoadError::Failed {
             path,
-            words: "its answer broke off".to_owned(),
+            message: "its answer broke off".to_owned(),
         },
-        _ => LoadError::Failed { path, words },
+        _ => LoadError::Failed { path, message },
     })
 }

@@ -47,12 +47,12 @@ pub(super) struct Control {
 impl Control {
     pub(super) fn new(socket: UnixStream, child: Child) -> Self {
         let (reading, writing) = socket.into_split();
-        let (tell, view) = watch::channel(View::default());
+        let (report, view) = watch::channel(View::default());
         let (kill, kills) = mpsc::channel(1);
         let (orders, to_send) = mpsc::unbounded_channel();
         let outer_pid = child.id().unwrap_or_default();
         tokio::spawn(send(writing, to_send));
-        tokio::spawn(listen(reading, child, tell, kills));
+        tokio::spawn(listen(reading, child, report, kills));
         Self {
             orders,
             view,
@@ -147,14 +147,14 @@ async fn send(mut writing: OwnedWriteHalf, mut orders: mpsc::UnboundedReceiver<O
 async fn listen(
     reading: OwnedReadHalf,
     mut child: Child,
-    tell: watch::Sender<View>,
+    report: watch::Sender<View>,
     mut kills: mpsc::Receiver<()>,
 ) {
     let mut lines = BufReader::new(reading).split(b'\n');
     loop {
         tokio::select! {
             line = lines.next_segment() => match notice(line) {
-                Some(notice) => tell.send_modify(|view| view.take(notice)),
+                Some(notice) => report.send_modify(|view| view.take(notice)),
                 None => break,
             },
             Some(()) = kills.recv() => {
@@ -170,7 +170,7 @@ async fn listen(
             }
         }
     };
-    tell.send_modify(|view| {
+    report.send_modify(|view| {
         view.exited_by_itself = status.is_ok_and(|status| status.code().is_some());
         view.closed = true;
     });

@@ -135,11 +135,11 @@ impl Prepared {
 
     async fn expect(&mut self, enough: impl Fn(&View) -> bool) -> Result<View, SpawnError> {
         let deadline = Instant::now() + HELPER_LIMIT;
-        let told = self
+        let reported = self
             .control
             .until_at(deadline, |view| view.failed.is_some() || enough(view))
             .await;
-        match told {
+        match reported {
             Some(view) if enough(&view) => Ok(view),
             Some(View {
                 failed: Some(failure),
@@ -150,8 +150,8 @@ impl Prepared {
                 Err(self.refused(failure))
             }
             Some(_) => {
-                let words = self.last_words().await;
-                Err(self.lost("ended early", words))
+                let message = self.last_output().await;
+                Err(self.lost("ended early", message))
             }
             None => {
                 self.control
@@ -160,8 +160,8 @@ impl Prepared {
                         KILL_BOUND,
                     )
                     .await;
-                let words = self.last_words().await;
-                Err(self.lost("gave no answer and was killed", words))
+                let message = self.last_output().await;
+                Err(self.lost("gave no answer and was killed", message))
             }
         }
     }
@@ -173,36 +173,36 @@ impl Prepared {
             Step::Program => SpawnError::Program {
                 label,
                 program,
-                words: failure.words,
+                message: failure.message,
             },
             Step::Directory => SpawnError::Directory {
                 label,
                 program,
                 dir: self.spec.dir.display().to_string(),
-                words: failure.words,
+                message: failure.message,
             },
         }
     }
 
-    fn lost(&self, what: &'static str, words: String) -> SpawnError {
+    fn lost(&self, what: &'static str, message: String) -> SpawnError {
         SpawnError::HelperLost {
             label: self.spec.label.clone(),
             what,
-            words,
+            message,
         }
     }
 
     /// What the helper, or bubblewrap in its place, printed before it ended.
-    async fn last_words(&mut self) -> String {
+    async fn last_output(&mut self) -> String {
         let deadline = Instant::now() + LAST_WORDS_LIMIT;
-        let mut words = Vec::new();
+        let mut message = Vec::new();
         for drain in [&mut self.stderr, &mut self.stdout] {
             drain.finish(deadline).await;
             while let Some(line) = drain.lines.try_next() {
-                words.push(line.text().into_owned());
+                message.push(line.text().into_owned());
             }
         }
-        words.join("; ")
+        message.join("; ")
     }
 }
 

@@ -178,8 +178,8 @@ impl Running {
         let grace = asked.grace.unwrap_or(self.grace);
         let deadline = Instant::now() + grace + KILL_BOUND + HELPER_MARGIN;
         // A namespace is gone when the sandbox's own process has ended, which `closed` tells.
-        let told = self.control.until_at(deadline, |_| false).await;
-        let (view, tree) = match told {
+        let reported = self.control.until_at(deadline, |_| false).await;
+        let (view, tree) = match reported {
             Some(view) => {
                 let tree = self.judge(&view).await;
                 (view, tree)

@@ -49,12 +49,12 @@ pub enum SandboxError {
     )]
     Missing,
     /// It is there but does not work here.
-    #[error("`{}` does not work on this machine: {words}; allow user namespaces or choose no sandbox", .bwrap.display())]
+    #[error("`{}` does not work on this machine: {message}; allow user namespaces or choose no sandbox", .bwrap.display())]
     Unusable {
         /// The program.
         bwrap: PathBuf,
         /// Its own words.
-        words: String,
+        message: String,
     },
 }
 
@@ -103,11 +103,11 @@ impl Sandbox {
             Ok(output) if output.status.is_success() => Ok(Self::Bubblewrap { bwrap }),
             Ok(output) => Err(SandboxError::Unusable {
                 bwrap,
-                words: format!("{} ({})", output.text.trim(), output.status),
+                message: format!("{} ({})", output.text.trim(), output.status),
             }),
             Err(error) => Err(SandboxError::Unusable {
                 bwrap,
-                words: error.to_string(),
+                message: error.to_string(),
             }),
         }
     }
@@ -222,11 +222,11 @@ mod tests {
     }
 
     fn bound(spec: &Spec) -> Vec<String> {
-        let words: Vec<String> = binds(spec)
+        let message: Vec<String> = binds(spec)
             .iter()
             .map(|w| w.to_string_lossy().into_owned())
             .collect();
-        words
+        message
             .chunks(3)
             .map(|c| format!("{} {}", c[0], c[1]))
             .collect()

@@ -126,7 +126,7 @@ pub enum SpawnError {
     },
     /// The program is missing, not executable, or its interpreter is missing.
     #[error(
-        "cannot run `{program}` for {label}: {words}; check that it is installed and executable"
+        "cannot run `{program}` for {label}: {message}; check that it is installed and executable"
     )]
     Program {
         /// [`Spec::label`].
@@ -134,10 +134,10 @@ pub enum SpawnError {
         /// [`Spec::program`].
         program: String,
         /// The system's words.
-        words: String,
+        message: String,
     },
     /// The working directory is missing.
-    #[error("cannot run `{program}` for {label}: working directory `{dir}`: {words}")]
+    #[error("cannot run `{program}` for {label}: working directory `{dir}`: {message}")]
     Directory {
         /// [`Spec::label`].
         label: String,
@@ -146,7 +146,7 @@ pub enum SpawnError {
         /// [`Spec::dir`].
         dir: String,
         /// The system's words.
-        words: String,
+        message: String,
     },
     /// An output file cannot be written.
     #[error("cannot write the output of {label} to `{file}`")]
@@ -171,21 +171,21 @@ pub enum SpawnError {
         source: io::Error,
     },
     /// The helper, or bubblewrap around it, ended or fell silent before the program was started.
-    #[error("the supervising helper for {label} {what}{}", said(.words))]
+    #[error("the supervising helper for {label} {what}{}", said(.message))]
     HelperLost {
         /// [`Spec::label`].
         label: String,
         /// What it did.
         what: &'static str,
         /// What it printed, e.g. bubblewrap's own words; empty when it printed nothing.
-        words: String,
+        message: String,
     },
 }
 
-fn said(words: &str) -> String {
-    if words.is_empty() {
+fn said(message: &str) -> String {
+    if message.is_empty() {
         String::new()
     } else {
-        format!(": {words}")
+        format!(": {message}")
     }
 }

@@ -65,7 +65,8 @@ pub(super) enum Notice {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Failure {
     pub(super) step: Step,
-    pub(super) words: String,
+    #[serde(rename = "words")]
+    pub(super) message: String,
 }
 
 /// What could not be done.

@@ -69,7 +69,7 @@ pub enum GateOrder {
 
 impl GateOrder {
     /// The order as it is typed and read.
-    pub fn words(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Fifo => "fifo",
             Self::SideFirst => "side-first",
@@ -133,7 +133,8 @@ pub struct Attempt {
     /// HTTP status sent to the client; `None` when the client left before one.
     pub status: Option<u16>,
     /// How it ended.
-    pub end: Outcome,
+    #[serde(rename = "end", alias = "outcome")]
+    pub outcome: Outcome,
     /// What went wrong.
     pub error: Option<ErrorDetail>,
     /// Why the server turned it down, when it did.
@@ -220,7 +221,7 @@ impl Attempt {
             messages: None,
             max_tokens: None,
             status: None,
-            end: Outcome::ClientAborted,
+            outcome: Outcome::ClientAborted,
             error: None,
             refusal: None,
             stop_reason: None,
@@ -279,7 +280,7 @@ impl Attempt {
     pub fn refusal_kind(&self) -> Option<RefusalKind> {
         refusal::kind(&refusal::Ended {
             dialect: self.dialect,
-            outcome: self.end,
+            outcome: self.outcome,
             status: self.status,
             error: self.error.as_ref(),
         })
@@ -288,7 +289,7 @@ impl Attempt {
     /// Whether the gateway refused it because its prompt was above `--max-prompt`.
     pub fn is_long_prompt(&self) -> bool {
         let kind = self.error.as_ref().and_then(|e| e.kind.as_deref());
-        self.end == Outcome::RejectedByGateway && kind == Some(PROMPT_TOO_LONG)
+        self.outcome == Outcome::RejectedByGateway && kind == Some(PROMPT_TOO_LONG)
     }
 }
 

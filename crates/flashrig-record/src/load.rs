@@ -176,7 +176,8 @@ pub struct Measured {
     /// What flashrig's own client did meanwhile.
     pub client: ClientHonesty,
     /// What the server said of itself meanwhile.
-    pub told: ServerTold,
+    #[serde(rename = "told")]
+    pub reported: ServerReported,
     /// What was seen of the server meanwhile; `null` when nothing was.
     #[serde(default)]
     pub watched: Option<Box<Watched>>,
@@ -199,7 +200,7 @@ impl Measured {
             lanes: Vec::new(),
             side: Vec::new(),
             client: ClientHonesty::default(),
-            told: ServerTold::default(),
+            reported: ServerReported::default(),
             watched: None,
             stopped: None,
         }
@@ -214,7 +215,7 @@ impl Measured {
     /// What was seen of the server.
     pub fn was_watched(&mut self, watched: Option<Box<Watched>>) {
         if let Some(seen) = &watched {
-            self.told = ServerTold {
+            self.reported = ServerReported {
                 refused: seen.refused.metrics.or(seen.refused.log),
                 peak_memory_bytes: seen.peak_memory_bytes,
             };
@@ -272,7 +273,8 @@ pub struct Turn {
     /// Whether the answer has it; `null` when nothing was asked or no answer came.
     pub right: Option<bool>,
     /// How the request ended.
-    pub end: Outcome,
+    #[serde(rename = "end", alias = "outcome")]
+    pub outcome: Outcome,
     /// Why it was refused, when it was.
     pub refusal: Option<RefusalKind>,
     /// The server's words.
@@ -289,7 +291,8 @@ pub struct SideTurn {
     /// From its sending to its first token.
     pub ttft_s: Option<Seconds>,
     /// How it ended.
-    pub end: Outcome,
+    #[serde(rename = "end", alias = "outcome")]
+    pub outcome: Outcome,
     /// The server's words when it failed.
     pub error: Option<ErrorDetail>,
 }
@@ -311,7 +314,7 @@ pub struct ClientHonesty {
 
 /// What the server said of itself during a combination. Unknown is `null`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ServerTold {
+pub struct ServerReported {
     /// Requests that it refused, by its metrics or log.
     pub refused: Option<u64>,
     /// Highest memory in use, in bytes.
@@ -324,7 +327,8 @@ pub struct CellStop {
     /// What happened.
     pub kind: StopKind,
     /// In words, with session, turn and the server's own words.
-    pub words: String,
+    #[serde(rename = "words")]
+    pub message: String,
 }
 
 /// What ended a combination.

@@ -72,7 +72,8 @@ pub struct Endpoint {
     /// What that means.
     pub state: EndpointState,
     /// What it said, where it did not answer.
-    pub words: Option<String>,
+    #[serde(rename = "words")]
+    pub message: Option<String>,
 }
 
 /// What became of a look at a route.
@@ -101,7 +102,8 @@ pub struct DialectTried {
     /// Whether a stream with tokens came; `null` when it was not tried.
     pub streams: Option<bool>,
     /// Why not.
-    pub words: Option<String>,
+    #[serde(rename = "words")]
+    pub message: Option<String>,
     /// What came of a request that offered a tool; `null` when none was sent.
     pub tool: Option<ToolTried>,
     /// Whether the profile says that the server speaks it; `null` when it says nothing of that.
@@ -119,7 +121,8 @@ pub enum ToolTried {
     /// The server turned the request down, or failed.
     Refused {
         /// What it said.
-        words: String,
+        #[serde(rename = "words")]
+        message: String,
     },
 }
 
@@ -135,7 +138,8 @@ pub struct FirstToken {
     /// From sending to the first token.
     pub first_token_s: Option<Seconds>,
     /// Why there was none.
-    pub words: Option<String>,
+    #[serde(rename = "words")]
+    pub message: Option<String>,
 }
 
 /// A metric under its common name.
@@ -166,7 +170,7 @@ pub enum Metric {
 
 impl Metric {
     /// The name as it is written and read.
-    pub fn words(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Running => "running",
             Self::Waiting => "waiting",

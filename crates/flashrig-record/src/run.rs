@@ -191,7 +191,7 @@ pub enum ArmKind {
 
 impl ArmKind {
     /// The name as people read it.
-    pub fn words(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Together => "together",
             Self::Gated => "gated",

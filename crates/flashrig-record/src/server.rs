@@ -36,7 +36,8 @@ pub struct Server {
     pub context_source: ContextSource,
     /// Context length in tokens that the server told, whatever was given; `null` when it told none.
     #[serde(default)]
-    pub context_told_tokens: Option<u64>,
+    #[serde(rename = "context_told_tokens")]
+    pub context_reported_tokens: Option<u64>,
     /// How flashrig started it; `null` when somebody else did.
     #[serde(default)]
     pub managed: Option<Box<Managed>>,
@@ -112,9 +113,11 @@ pub struct SettingProof {
     /// The value that the server was started with.
     pub value: String,
     /// The value that the server told; `null` when it told none.
-    pub told: Option<String>,
+    #[serde(rename = "told")]
+    pub reported: Option<String>,
     /// Who told it: a line of the log, a metric, or a field of an answer; `null` when nobody did.
-    pub told_by: Option<String>,
+    #[serde(rename = "told_by")]
+    pub reported_by: Option<String>,
     /// Whether the value told is the value given; `null`, which is "not proven", when none was told.
     pub engaged: Option<bool>,
 }
@@ -127,7 +130,8 @@ pub struct ServerLife {
     /// What.
     pub what: LifeKind,
     /// In words: exit code or signal, and what that means.
-    pub words: String,
+    #[serde(rename = "words")]
+    pub message: String,
     /// The last lines of its log before that, oldest first; empty when it wrote none.
     pub last_lines: Vec<String>,
     /// From its start to its being ready; `null` unless it was started.

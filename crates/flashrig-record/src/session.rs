@@ -156,7 +156,7 @@ impl Status {
     }
 
     /// The status as people read it.
-    pub fn words(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Completed => "completed",
             Self::CompletedNoExit => "completed, did not exit",

@@ -129,7 +129,8 @@ pub struct Unit {
     /// What it came to.
     pub outcome: UnitOutcome,
     /// Why nothing could be measured, in the command's own words; `null` otherwise.
-    pub words: Option<String>,
+    #[serde(rename = "words")]
+    pub message: Option<String>,
     /// What speaks against taking this unit's figures for a success, such as tasks that were not
     /// done; empty when nothing does.
     pub faults: Vec<String>,

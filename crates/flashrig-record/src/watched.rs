@@ -83,7 +83,7 @@ pub enum IdleBy {
 
 impl IdleBy {
     /// As people read it.
-    pub fn words(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Metrics => "its metrics",
             Self::Slots => "its slots",

@@ -48,7 +48,7 @@ impl Traffic {
             path: "/v1/messages".into(),
             stream: true,
             status: Some(200),
-            end: Outcome::Complete,
+            outcome: Outcome::Complete,
             request_bytes: text.len() as u64,
             response_bytes: 100,
             input_tokens: Some(text.len() as u64 / 4),

@@ -9,9 +9,9 @@ use super::figures::{count, seconds, times};
 use super::head::who_answered;
 use super::server;
 use super::text::new_table;
-use crate::judge::fit::{BOTTLENECK, verdict_words};
+use crate::judge::fit::{BOTTLENECK, verdict_label};
 use flashrig_clock::Seconds;
-use flashrig_config::count_in_words;
+use flashrig_config::format_tokens;
 use flashrig_record::{
     Cell, CellVerdict, LoadRun, LoadVerdict, Measured, RecallRule, RunState, Thresholds,
 };
@@ -41,7 +41,7 @@ pub fn text(run: &LoadRun) -> String {
         }
         let _ = writeln!(out);
         let label = |m: &Measured| {
-            let context = count_in_words(m.context_tokens);
+            let context = format_tokens(m.context_tokens);
             format!("{} at {context}", plural(m.sessions, "session"))
         };
         server::of_load(run, label, &mut out);
@@ -127,7 +127,7 @@ fn plural(n: u32, word: &str) -> String {
 }
 
 fn of_context(run: &LoadRun, context: u64, cells: &[&Cell], out: &mut String) {
-    let title = format!("{} context", count_in_words(context));
+    let title = format!("{} context", format_tokens(context));
     let _ = writeln!(out, "\n{}", Style::new().bold().apply_to(title));
     let _ = writeln!(out, "{}\n", speed_table(cells));
     let _ = writeln!(out, "{}", other_table(run, cells));
@@ -135,11 +135,11 @@ fn of_context(run: &LoadRun, context: u64, cells: &[&Cell], out: &mut String) {
     let mut said = false;
     for cell in cells {
         // The warnings below say once for all where the client was the bottleneck.
-        let told = |reason: &&String| !reason.starts_with(BOTTLENECK);
-        if cell.reasons.iter().any(|r| told(&r)) && !std::mem::replace(&mut said, true) {
+        let reported = |reason: &&String| !reason.starts_with(BOTTLENECK);
+        if cell.reasons.iter().any(|r| reported(&r)) && !std::mem::replace(&mut said, true) {
             let _ = writeln!(out);
         }
-        for reason in cell.reasons.iter().filter(told) {
+        for reason in cell.reasons.iter().filter(reported) {
             let _ = writeln!(out, "  {}: {reason}", plural(cell.sessions, "session"));
         }
     }
@@ -166,7 +166,7 @@ fn speed_table(cells: &[&Cell]) -> Table {
         let interval = slowdown.ci95.filter(|_| cell.sessions > 1);
         table.add_row([
             cell.sessions.to_string(),
-            verdict_words(cell.verdict).to_owned(),
+            verdict_label(cell.verdict).to_owned(),
             times(slowdown.worst),
             interval.map_or_else(
                 || "–".to_owned(),
@@ -263,7 +263,7 @@ fn refused(cell: &Cell) -> String {
     match (cell.refused.client, cell.refused.server) {
         (None, _) => "–".to_owned(),
         (Some(seen), None) => seen.to_string(),
-        (Some(seen), Some(told)) => format!("{seen} (server: {told})"),
+        (Some(seen), Some(reported)) => format!("{seen} (server: {reported})"),
     }
 }
 
@@ -349,7 +349,7 @@ mod tests {
         refused.warm_span_s = None;
         refused.stopped = Some(CellStop {
             kind: StopKind::Refused,
-            words: "s2's first turn was refused: no room".to_owned(),
+            message: "s2's first turn was refused: no room".to_owned(),
         });
         refused
     }
@@ -383,14 +383,14 @@ mod tests {
         let mut run = run(&[K32], &[1, 2], 1);
         run.state = RunState::Unfinished;
         run.measured.push(measured(1, K32, &[10.0]));
-        let told = judged(run);
+        let reported = judged(run);
         assert!(
-            told.contains("flashrig fit --resume with its folder goes on"),
-            "{told}"
+            reported.contains("flashrig fit --resume with its folder goes on"),
+            "{reported}"
         );
         assert!(
-            told.contains("2 sessions: not measured: the run ended before"),
-            "{told}"
+            reported.contains("2 sessions: not measured: the run ended before"),
+            "{reported}"
         );
     }
 }

@@ -16,11 +16,13 @@ pub fn who_answered(command: &str, server: &Server, out: &mut String) {
     let version = server.version.as_deref().unwrap_or("version unknown");
     let context = match (server.context_tokens, server.context_source) {
         (Some(n), ContextSource::Given) => {
-            let told = server.context_told_tokens.filter(|told| *told < n);
-            let told = told.map_or_else(String::new, |told| {
-                format!("; the server says {}", count(Some(told as f64)))
+            let reported = server
+                .context_reported_tokens
+                .filter(|reported| *reported < n);
+            let reported = reported.map_or_else(String::new, |reported| {
+                format!("; the server says {}", count(Some(reported as f64)))
             });
-            format!("context {} (as given{told})", count(Some(n as f64)))
+            format!("context {} (as given{reported})", count(Some(n as f64)))
         }
         (Some(n), _) => format!("context {}", count(Some(n as f64))),
         (None, _) => "context unknown".to_owned(),

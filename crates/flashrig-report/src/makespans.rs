@@ -37,7 +37,7 @@ fn two(run: &Run, out: &mut String) {
         None => writeln!(out, ": not compared, no round is valid."),
         Some(r) => {
             let percent = ((r - 1.0) * 100.0).abs();
-            let words = match r {
+            let message = match r {
                 _ if (r - 1.0).abs() < SAME => "both take the same time".to_owned(),
                 r if r < 1.0 => format!("together finishes {percent:.0}% sooner"),
                 _ => format!("together finishes {percent:.0}% later"),
@@ -45,7 +45,11 @@ fn two(run: &Run, out: &mut String) {
             let interval = overall.ci95.map_or_else(String::new, |[low, high]| {
                 format!(" (ratio {r:.2}, 95% {low:.2}–{high:.2}, n={})", overall.n)
             });
-            writeln!(out, ": {}{interval}.", Style::new().bold().apply_to(words))
+            writeln!(
+                out,
+                ": {}{interval}.",
+                Style::new().bold().apply_to(message)
+            )
         }
     };
 }
@@ -74,8 +78,8 @@ fn three(run: &Run, out: &mut String) {
         None => {
             let _ = writeln!(out, ": not compared, no round is valid.");
         }
-        Some(words) => {
-            let _ = writeln!(out, ": {}.", Style::new().bold().apply_to(words));
+        Some(message) => {
+            let _ = writeln!(out, ": {}.", Style::new().bold().apply_to(message));
         }
     }
     for (name, ratio) in [
@@ -130,7 +134,7 @@ fn soonest(gate: &GatedVerdict, overall: &Ratio) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn words(together: f64, gated: f64) -> String {
+    fn message(together: f64, gated: f64) -> String {
         let ratio = |value| Ratio {
             value: Some(value),
             ci95: None,
@@ -147,32 +151,32 @@ mod tests {
     #[test]
     fn the_soonest_arm_is_named_with_its_lead_over_the_next() {
         assert_eq!(
-            words(0.8, 0.9),
+            message(0.8, 0.9),
             "together is soonest, 11% sooner than gated, the next"
         );
         assert_eq!(
-            words(1.2, 0.9),
+            message(1.2, 0.9),
             "gated is soonest, 10% sooner than back to back, the next"
         );
         assert_eq!(
-            words(0.9, 0.6),
+            message(0.9, 0.6),
             "gated is soonest, 33% sooner than together, the next"
         );
         assert_eq!(
-            words(1.5, 1.25),
+            message(1.5, 1.25),
             "back to back is soonest, 20% sooner than gated, the next"
         );
     }
 
     #[test]
     fn arms_that_take_the_same_time_share_the_lead() {
-        assert_eq!(words(1.0, 1.001), "all three take the same time");
+        assert_eq!(message(1.0, 1.001), "all three take the same time");
         assert_eq!(
-            words(0.8, 0.802),
+            message(0.8, 0.802),
             "together and gated are soonest, with the same time"
         );
         assert_eq!(
-            words(1.3, 1.002),
+            message(1.3, 1.002),
             "gated and back to back are soonest, with the same time"
         );
     }

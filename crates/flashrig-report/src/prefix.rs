@@ -39,7 +39,7 @@ pub fn lines(run: &Run, out: &mut String) {
         }
     }
     for (agent, sum) in by_agent {
-        let _ = writeln!(out, "Prompt prefix of {agent}: {}.", words(&sum));
+        let _ = writeln!(out, "Prompt prefix of {agent}: {}.", message(&sum));
         let at_start =
             |c: &PrefixChange| !c.field.starts_with("messages") && c.turns * 2 > sum.turns;
         if sum.changes.iter().any(at_start) && run.spec.stable_prefix.is_none() {
@@ -52,7 +52,7 @@ pub fn lines(run: &Run, out: &mut String) {
     }
 }
 
-fn words(sum: &PrefixSummary) -> String {
+fn message(sum: &PrefixSummary) -> String {
     let turns = sum.turns;
     let mut said = Vec::new();
     if sum.changed == 0 {
@@ -146,14 +146,14 @@ mod tests {
             byte: 58,
             turns: 12,
         });
-        let said = words(&changed);
+        let said = message(&changed);
         assert!(
             said.contains("the agent changed its prefix at system[0], byte 58, in 12 of 13 turns"),
             "{said}"
         );
         assert!(!said.contains("lost"), "{said}");
 
-        let said = words(&summary(13, 0, 13, 3));
+        let said = message(&summary(13, 0, 13, 3));
         assert!(
             said.contains("the prefix was stable and the server lost it in 3 of 13 turns"),
             "{said}"
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_server_that_says_nothing_is_not_said_to_have_lost_or_kept_anything() {
-        let said = words(&summary(5, 0, 0, 0));
+        let said = message(&summary(5, 0, 0, 0));
         assert_eq!(
             said,
             "stable in all 5 turns; the server does not say what it reused"

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use console::Style;
 
 use super::figures::count;
-use flashrig_config::seconds_in_words;
+use flashrig_config::format_seconds;
 use flashrig_record::{
     ContextSource, DialectTried, Endpoint, EndpointState, FirstToken, Generates, Managed, Probe,
     ToolTried,
@@ -53,7 +53,7 @@ pub fn text(probe: &Probe) -> String {
     if !probe.dialects.is_empty() {
         let _ = writeln!(out, "\nProtocols, tried with small requests");
         for row in &probe.dialects {
-            let _ = writeln!(out, "  {:<18}  {}", row.dialect.in_words(), tried(row));
+            let _ = writeln!(out, "  {:<18}  {}", row.dialect.label(), tried(row));
         }
     }
     if !probe.first_tokens.is_empty() {
@@ -71,7 +71,7 @@ pub fn text(probe: &Probe) -> String {
         let _ = writeln!(
             out,
             "  {:<17} {value:>15}  {}",
-            row.metric.words(),
+            row.metric.label(),
             row.name
         );
     }
@@ -134,7 +134,7 @@ fn started(managed: &Managed, out: &mut String) {
     for (name, value) in &managed.environment {
         let _ = writeln!(out, "            {name}={value}");
     }
-    let ready = seconds_in_words(managed.ready_after_s.0);
+    let ready = format_seconds(managed.ready_after_s.0);
     let _ = writeln!(out, "  ready     after {ready}");
     let program = managed.program_version.clone();
     let _ = writeln!(out, "  program   {}", program.unwrap_or_else(unknown));
@@ -159,10 +159,10 @@ fn started(managed: &Managed, out: &mut String) {
         .iter()
         .filter(|v| managed.files.iter().all(|file| file.variable != v.name));
     for variable in settings {
-        let by = variable.told_by.as_deref().unwrap_or_default();
-        let proof = match (variable.engaged, &variable.told) {
+        let by = variable.reported_by.as_deref().unwrap_or_default();
+        let proof = match (variable.engaged, &variable.reported) {
             (Some(true), _) => format!("proven by {by}"),
-            (Some(false), Some(told)) => format!("DID NOTHING: it tells {told} ({by})"),
+            (Some(false), Some(reported)) => format!("DID NOTHING: it tells {reported} ({by})"),
             _ => "not proven".to_owned(),
         };
         let _ = writeln!(out, "  {} = {}, {proof}", variable.name, variable.value);
@@ -181,36 +181,36 @@ fn route(row: &Endpoint) -> String {
     let status = row
         .status
         .map_or_else(|| "–".to_owned(), |status| status.to_string());
-    let words = match &row.words {
-        Some(words) => format!(": {words}"),
+    let message = match &row.message {
+        Some(message) => format!(": {message}"),
         None => String::new(),
     };
-    format!("{status:<3}  {state}{words}")
+    format!("{status:<3}  {state}{message}")
 }
 
 fn tried(row: &DialectTried) -> String {
-    let mut words = match (row.streams, &row.words) {
+    let mut message = match (row.streams, &row.message) {
         (Some(true), _) => "streams".to_owned(),
-        (Some(false), Some(words)) => format!("does not stream: {words}"),
+        (Some(false), Some(message)) => format!("does not stream: {message}"),
         (Some(false), None) => "does not stream".to_owned(),
         (None, _) => "not tried".to_owned(),
     };
     match &row.tool {
-        Some(ToolTried::Called) => words.push_str(" · called the tool it was offered"),
+        Some(ToolTried::Called) => message.push_str(" · called the tool it was offered"),
         Some(ToolTried::NotCalled) => {
-            words.push_str(" · took the offer of a tool and did not call it");
+            message.push_str(" · took the offer of a tool and did not call it");
         }
-        Some(ToolTried::Refused { words: said }) => {
-            words.push_str(&format!(" · failed when a tool was offered: {said}"));
+        Some(ToolTried::Refused { message: said }) => {
+            message.push_str(&format!(" · failed when a tool was offered: {said}"));
         }
         None => {}
     }
     match (row.streams, row.in_profile) {
-        (Some(true), Some(false)) => words.push_str(" (its profile does not say so)"),
-        (Some(false), Some(true)) => words.push_str(" (its profile says that it does)"),
+        (Some(true), Some(false)) => message.push_str(" (its profile does not say so)"),
+        (Some(false), Some(true)) => message.push_str(" (its profile says that it does)"),
         _ => {}
     }
-    words
+    message
 }
 
 fn first_token(row: &FirstToken) -> String {
@@ -223,9 +223,9 @@ fn first_token(row: &FirstToken) -> String {
         Some(tokens) if tokens > 0 => format!(" ({tokens} of them cached)"),
         _ => String::new(),
     };
-    let time = match (row.first_token_s, &row.words) {
-        (Some(seconds), None) => seconds_in_words(seconds.0),
-        (_, Some(words)) => words.clone(),
+    let time = match (row.first_token_s, &row.message) {
+        (Some(seconds), None) => format_seconds(seconds.0),
+        (_, Some(message)) => message.clone(),
         (None, None) => "unknown".to_owned(),
     };
     format!("{size}{cached}: {time}")

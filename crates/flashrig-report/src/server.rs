@@ -28,27 +28,27 @@ pub fn of_pair(run: &Run, out: &mut String) {
     let shown = shown_rounds(run).len() > 1;
     let seen = run.rounds.iter().flat_map(|round| {
         round.arms.iter().filter_map(move |arm| {
-            let words = match arm.kind {
+            let message = match arm.kind {
                 ArmKind::BackToBack => "alone",
-                kind => kind.words(),
+                kind => kind.label(),
             };
             let label = if shown {
-                format!("{words}, round {}", round.index)
+                format!("{message}, round {}", round.index)
             } else {
-                words.to_owned()
+                message.to_owned()
             };
             Some((label, &**arm.watched.as_ref()?))
         })
     });
-    told(&seen.collect::<Vec<_>>(), out);
+    reported(&seen.collect::<Vec<_>>(), out);
     let all = run.rounds.iter().flat_map(|round| &round.arms);
     quiet(all.filter_map(|arm| arm.idle_by), "arms", out);
 }
 
 fn table(rows: &[(&str, Vec<&Arm>)], out: &mut String) {
     let of = |arms: &[&Arm], figure: fn(&Watched) -> Option<f64>| {
-        let told = arms.iter().filter_map(|arm| figure(arm.watched.as_ref()?));
-        told.reduce(f64::max)
+        let reported = arms.iter().filter_map(|arm| figure(arm.watched.as_ref()?));
+        reported.reduce(f64::max)
     };
     type Column = (&'static str, fn(&Watched) -> Option<f64>, fn(f64) -> String);
     let columns: [Column; 5] = [
@@ -103,7 +103,7 @@ pub fn of_load(run: &LoadRun, label: impl Fn(&Measured) -> String, out: &mut Str
         };
         Some((label, watched))
     });
-    told(&seen.collect::<Vec<_>>(), out);
+    reported(&seen.collect::<Vec<_>>(), out);
     quiet(
         run.measured.iter().filter_map(|measured| measured.idle_by),
         "measurements",
@@ -116,8 +116,8 @@ pub fn most<'m>(
     measured: impl Iterator<Item = &'m Measured>,
     figure: impl Fn(&Watched) -> Option<f64>,
 ) -> Option<f64> {
-    let told = measured.filter_map(|m| figure(m.watched.as_ref()?));
-    told.reduce(f64::max)
+    let reported = measured.filter_map(|m| figure(m.watched.as_ref()?));
+    reported.reduce(f64::max)
 }
 
 /// The most memory of the server's processes, in words; a dash when unknown.
@@ -126,7 +126,7 @@ pub fn process_memory<'m>(measured: impl Iterator<Item = &'m Measured>) -> Strin
 }
 
 /// Refusals, contradictions and losses, each with its arm or combination.
-fn told(seen: &[(String, &Watched)], out: &mut String) {
+fn reported(seen: &[(String, &Watched)], out: &mut String) {
     let refusals: Vec<(&str, &Watched, &JoinedRefusal)> = seen
         .iter()
         .flat_map(|(label, watched)| {
@@ -148,8 +148,8 @@ fn told(seen: &[(String, &Watched)], out: &mut String) {
         let _ = writeln!(out, "  and {more} more, which the record has");
     }
     for (label, watched) in seen {
-        for words in &watched.disagreements {
-            let _ = writeln!(out, "  mind: {label}: {words}");
+        for message in &watched.disagreements {
+            let _ = writeln!(out, "  mind: {label}: {message}");
         }
         if watched.lost_lines > 0 {
             let lost = count(float(Some(watched.lost_lines)));
@@ -174,7 +174,7 @@ fn refusal(one: &JoinedRefusal, has_log: bool) -> String {
         .status
         .map_or_else(String::new, |status| format!(" {status}"));
     let answer = one.answer.as_deref().map(quoted);
-    let answer = answer.map_or_else(String::new, |words| format!(" {words}"));
+    let answer = answer.map_or_else(String::new, |message| format!(" {message}"));
     let log = match log {
         Some(line) => format!("; its log: {line}"),
         None if has_log => "; no line of its log tells of that".to_owned(),
@@ -184,8 +184,8 @@ fn refusal(one: &JoinedRefusal, has_log: bool) -> String {
 }
 
 /// On one line, without what drives a terminal.
-fn quoted(words: &str) -> String {
-    let line: Vec<&str> = words.split_whitespace().collect();
+fn quoted(message: &str) -> String {
+    let line: Vec<&str> = message.split_whitespace().collect();
     let line = line.join(" ").replace(char::is_control, "\u{fffd}");
     let cut: String = line.chars().take(WORDS).collect();
     let more = if cut.len() < line.len() { "…" } else { "" };
@@ -226,7 +226,7 @@ mod tests {
 
     fn said(watched: &Watched) -> String {
         let mut out = String::new();
-        told(&[("2 at once".to_owned(), watched)], &mut out);
+        reported(&[("2 at once".to_owned(), watched)], &mut out);
         out
     }
 

@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 
 use super::head;
-use crate::judge::fit::verdict_words;
-use flashrig_config::count_in_words;
+use crate::judge::fit::verdict_label;
+use flashrig_config::format_tokens;
 use flashrig_record::{Cell, CellVerdict, LoadRun};
 
 const WIDTH: f64 = 760.0;
@@ -203,12 +203,12 @@ fn axes(scale: &Scale, out: &mut String) {
     );
 }
 
-fn threshold(scale: &Scale, value: f64, words: &str, out: &mut String) {
+fn threshold(scale: &Scale, value: f64, message: &str, out: &mut String) {
     let y = scale.y(value);
     let _ = writeln!(
         out,
         "<line class=\"limit\" x1=\"{LEFT}\" x2=\"{RIGHT}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
-         <text class=\"soft halo\" x=\"{:.1}\" y=\"{:.1}\">{words} {value}×</text>",
+         <text class=\"soft halo\" x=\"{:.1}\" y=\"{:.1}\">{message} {value}×</text>",
         LEFT + 6.0,
         y - 5.0,
     );
@@ -232,7 +232,7 @@ fn lines(run: &LoadRun, scale: &Scale, out: &mut String) {
             scale.x(last.sessions),
             scale.y(*worst),
             series,
-            format!("{} context{}", count_in_words(context), beyond(run, last)),
+            format!("{} context{}", format_tokens(context), beyond(run, last)),
         ));
         let _ = writeln!(out, "<g class=\"s{series}\">");
         let path: Vec<String> = points
@@ -258,7 +258,7 @@ fn lines(run: &LoadRun, scale: &Scale, out: &mut String) {
             let title = format!(
                 "{} sessions at {}: {worst:.2}×",
                 cell.sessions,
-                count_in_words(context)
+                format_tokens(context)
             );
             draw(mark, x, scale.y(worst), &title, out);
         }
@@ -267,12 +267,12 @@ fn lines(run: &LoadRun, scale: &Scale, out: &mut String) {
     // From the top down, none over another.
     labels.sort_by(|a, b| a.1.total_cmp(&b.1));
     let mut free = f64::NEG_INFINITY;
-    for (x, y, series, words) in labels {
+    for (x, y, series, message) in labels {
         let at = y.max(free);
         free = at + LABEL_HEIGHT;
         let _ = writeln!(
             out,
-            "<text class=\"name halo s{series}\" x=\"{:.1}\" y=\"{:.1}\">{words}</text>",
+            "<text class=\"name halo s{series}\" x=\"{:.1}\" y=\"{:.1}\">{message}</text>",
             x + 12.0,
             at + 4.5,
         );
@@ -287,7 +287,7 @@ fn beyond(run: &LoadRun, last: &Cell) -> String {
         .filter(|c| c.context_tokens == last.context_tokens && c.sessions > last.sessions)
         .find(|c| c.verdict != CellVerdict::Unknown);
     next.map_or_else(String::new, |c| {
-        format!(", {} {}", c.sessions, verdict_words(c.verdict))
+        format!(", {} {}", c.sessions, verdict_label(c.verdict))
     })
 }
 

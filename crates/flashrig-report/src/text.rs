@@ -83,7 +83,7 @@ fn head(run: &Run, out: &mut String) {
         format!(
             " · gated arm: {} at once, {}",
             gate.limit,
-            gate.order.words()
+            gate.order.label()
         )
     });
     let cap = run.spec.max_prompt_tokens.map_or_else(String::new, |n| {
@@ -112,13 +112,13 @@ fn over_rounds(run: &Run) -> String {
 }
 
 /// A table without lines; columns from `left` on are figures, but for those in `words`.
-pub(super) fn new_table(head: &[&str], left: usize, words: &[usize]) -> Table {
+pub(super) fn new_table(head: &[&str], left: usize, message: &[usize]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(head);
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((if index == 0 { 2 } else { 1 }, 1));
-        if index >= left && !words.contains(&index) {
+        if index >= left && !message.contains(&index) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
@@ -202,7 +202,7 @@ fn how_it_went(all: &[&Session]) -> String {
         }
         None => "done".to_owned(),
         Some(s) if s.status.is_completed() => format!("{done} of {} done", all.len()),
-        Some(s) => format!("{done} of {} done, {}", all.len(), s.status.words()),
+        Some(s) => format!("{done} of {} done, {}", all.len(), s.status.label()),
     }
 }
 

@@ -9,7 +9,7 @@ use super::figures::count;
 use super::head::{reset_before, who_answered};
 use super::server;
 use flashrig_clock::Seconds;
-use flashrig_config::{count_in_words, seconds_in_words};
+use flashrig_config::{format_seconds, format_tokens};
 use flashrig_record::{LoadRun, RunState, TtftRow};
 
 /// Renders a run.
@@ -34,8 +34,8 @@ pub fn text(run: &LoadRun) -> String {
         RunState::Interrupted => Some("Stopped before everything was measured."),
         RunState::Failed => Some("The run ended early; what was measured stands above."),
     };
-    if let Some(words) = ending {
-        let _ = writeln!(out, "{}", Style::new().bold().apply_to(words));
+    if let Some(message) = ending {
+        let _ = writeln!(out, "{}", Style::new().bold().apply_to(message));
     }
     // Tables pad their last column.
     let lines: Vec<&str> = out.lines().map(str::trim_end).collect();
@@ -46,7 +46,7 @@ fn head(run: &LoadRun, out: &mut String) {
     let server = &run.server;
     if server.simulated {
         let mark = Style::new().yellow().bold().apply_to("SIMULATED");
-        let words = match server.speed {
+        let message = match server.speed {
             Some(speed) => {
                 format!("at speed {speed}: its speed is made up, and times are its own seconds")
             }
@@ -54,13 +54,13 @@ fn head(run: &LoadRun, out: &mut String) {
                 "whose speed is not known here: it is made up, and times are wall time".to_owned()
             }
         };
-        let _ = writeln!(out, "{mark} server {words}.");
+        let _ = writeln!(out, "{mark} server {message}.");
     }
     who_answered(&run.command, server, out);
     let spec = &run.spec;
     let size = spec.contexts.first().copied().unwrap_or(0);
     let long = spec.long_tokens.map_or_else(String::new, |tokens| {
-        format!(", one of {} among them", count_in_words(tokens))
+        format!(", one of {} among them", format_tokens(tokens))
     });
     let alike = if spec.shared_prefix {
         "beginning alike"
@@ -71,7 +71,7 @@ fn head(run: &LoadRun, out: &mut String) {
     let _ = writeln!(
         out,
         "prompts of {} tokens{long}, {alike} · answers of {} · {rounds} round{}{} · {}",
-        count_in_words(size),
+        format_tokens(size),
         spec.answer_tokens,
         if rounds == 1 { "" } else { "s" },
         reset_before(spec.reset, "number"),
@@ -136,7 +136,7 @@ fn table(run: &LoadRun) -> Table {
 fn cells(row: &TtftRow, with_long: bool) -> Vec<String> {
     let spread = row.ttft_s;
     let time =
-        |value: Option<Seconds>| value.map_or_else(|| "–".to_owned(), |s| seconds_in_words(s.0));
+        |value: Option<Seconds>| value.map_or_else(|| "–".to_owned(), |s| format_seconds(s.0));
     let tokens = |value: Option<u64>| count(value.map(|n| n as f64));
     let cached = row
         .cached_tokens

@@ -114,13 +114,13 @@ impl Change {
 }
 
 /// The words of an unknown field, with the nearest one that there is.
-pub(super) fn with_hint(words: &str) -> String {
+pub(super) fn with_hint(message: &str) -> String {
     let quoted = |text: &str| -> Vec<String> {
         let parts = text.split('`').skip(1).step_by(2);
         parts.map(str::to_owned).collect()
     };
-    let Some((before, after)) = words.split_once(", expected ") else {
-        return words.to_owned();
+    let Some((before, after)) = message.split_once(", expected ") else {
+        return message.to_owned();
     };
     let near = match (before.starts_with("unknown field"), quoted(before).first()) {
         (true, Some(unknown)) => {
@@ -131,7 +131,7 @@ pub(super) fn with_hint(words: &str) -> String {
     };
     match near {
         Some(near) => format!("{before} (did you mean `{near}`?), expected {after}"),
-        None => words.to_owned(),
+        None => message.to_owned(),
     }
 }
 
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_set_is_refused_with_the_field_and_what_was_typed() {
-        for (change, words) in [
+        for (change, message) in [
             ("cache_rum=4GB", "cache_rum` (did you mean `cache_ram`?)"),
             ("cache_ram=much", "not a size of memory"),
             (
@@ -212,7 +212,7 @@ mod tests {
         ] {
             let error = load(&[change]).unwrap_err();
             assert!(
-                error.contains(words) && error.contains(&format!("--set {change}")),
+                error.contains(message) && error.contains(&format!("--set {change}")),
                 "{error}"
             );
         }

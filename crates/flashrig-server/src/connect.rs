@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::identity::{Identity, identify};
-use super::journal::Journal;
 use super::life::{Life, StartError};
+use super::log_index::LogIndex;
 use super::metrics::MetricNames;
 use super::open::{Opened, open};
 use super::target::Target;
@@ -39,7 +39,7 @@ pub struct Connected {
     /// What becomes of its process.
     pub life: Life,
     /// What its log says.
-    pub journal: Journal,
+    pub log_index: LogIndex,
     /// What it was opened as.
     opened: Opened,
 }
@@ -50,7 +50,7 @@ const LAST_LINES: usize = 20;
 impl Connected {
     /// The last lines of its log, oldest first; none where its log is not read.
     pub fn last_lines(&self) -> Vec<String> {
-        self.journal.last_lines(LAST_LINES)
+        self.log_index.last_lines(LAST_LINES)
     }
 }
 
@@ -139,7 +139,7 @@ async fn attach(opened: Opened) -> Result<Connected, ConnectError> {
             quantization: identity.quantization,
             context_tokens,
             context_source,
-            context_told_tokens: identity.context,
+            context_reported_tokens: identity.context,
             managed,
             life: Vec::new(),
         },
@@ -147,7 +147,7 @@ async fn attach(opened: Opened) -> Result<Connected, ConnectError> {
         key: opened.key.clone(),
         metrics: opened.interface.metrics.clone(),
         life: opened.life.clone(),
-        journal: opened.journal.clone(),
+        log_index: opened.log_index.clone(),
         opened,
     })
 }

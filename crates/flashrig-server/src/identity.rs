@@ -43,11 +43,11 @@ pub async fn identify(
     };
     let props = get("/props").await;
     let versions = [get("/version").await, get("/api/version").await];
-    let told = versions.iter().flatten();
+    let reported = versions.iter().flatten();
     Ok(Identity::learned(
         models.as_ref(),
         props.as_ref(),
-        told,
+        reported,
         model,
     ))
 }
@@ -61,14 +61,14 @@ pub fn model_list(url: &str, answer: &Answer) -> Result<Option<Value>, HttpError
         url: url.to_owned(),
         why,
     };
-    let words = answer.words();
+    let message = answer.label();
     match (answer.status, answer.json()) {
         (200, None) => Err(broken(format!(
-            "it is no JSON, so this is hardly an LLM server: {words}"
+            "it is no JSON, so this is hardly an LLM server: {message}"
         ))),
         (200, list) => Ok(list),
         (status @ (401 | 403), _) => Err(broken(format!(
-            "status {status}: {words}; give the key with --key-env NAME"
+            "status {status}: {message}; give the key with --key-env NAME"
         ))),
         _ => Ok(None),
     }
@@ -156,8 +156,9 @@ fn entry<'v>(list: &'v Value, model: Option<&str>) -> Option<&'v Value> {
 
 /// Quantization in a model's entry: a word, a number of bits, or a table with one.
 fn quantization_of(entry: &Value) -> Option<String> {
-    let told = ["/quantization", "/meta/quantization", "/meta/ftype"];
-    told.iter()
+    let reported = ["/quantization", "/meta/quantization", "/meta/ftype"];
+    reported
+        .iter()
         .find_map(|pointer| match entry.pointer(pointer)? {
             Value::String(text) if !text.is_empty() => Some(text.clone()),
             Value::Number(bits) => Some(format!("{bits} bits")),
@@ -221,7 +222,7 @@ mod tests {
             Some("8 bits")
         );
         assert_eq!(of(json!({"quantization": null})), None);
-        for (path, told) in [
+        for (path, reported) in [
             ("/m/SmolLM2-135M-Instruct.Q4_1.gguf", Some("Q4_1")),
             ("m-IQ2_XXS.gguf", Some("IQ2_XXS")),
             ("m-f16.gguf", Some("f16")),
@@ -229,7 +230,7 @@ mod tests {
             ("Qwen3-4B.gguf", None),
             ("/m/Q4_1", None),
         ] {
-            assert_eq!(of_file(path).as_deref(), told, "{path}");
+            assert_eq!(of_file(path).as_deref(), reported, "{path}");
         }
     }
 

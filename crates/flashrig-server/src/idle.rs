@@ -102,8 +102,8 @@ async fn by_metrics(server: &Connected) -> Result<Says, IdleError> {
         return Ok(Says::Busy("its metrics' answer".to_owned()));
     };
     let text = String::from_utf8_lossy(&answer.body);
-    let told = (answer.status == 200).then(|| server.metrics.requests(&text));
-    Ok(match told.flatten() {
+    let reported = (answer.status == 200).then(|| server.metrics.requests(&text));
+    Ok(match reported.flatten() {
         None => Says::Nothing,
         Some(n) if n <= 0.0 => Says::Idle(IdleBy::Metrics),
         Some(n) => Says::Busy(format!("{n} requests")),

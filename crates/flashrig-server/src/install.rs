@@ -153,16 +153,16 @@ impl Work<'_> {
         std::fs::create_dir_all(&place).map_err(fail)?;
         let lock = File::create(place.join(format!(".{}.lock", self.manifest.name())));
         let lock = lock.map_err(fail)?;
-        let mut told = false;
+        let mut reported = false;
         loop {
             match lock.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::Error(error)) => return Err(fail(error)),
                 Err(TryLockError::WouldBlock) => {}
             }
-            if !told {
+            if !reported {
                 say("another flashrig is installing it: waiting …");
-                told = true;
+                reported = true;
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
@@ -200,12 +200,12 @@ impl Work<'_> {
             .run("python3", &python, &dir, ["-I", "-c", PYTHON])
             .await
         {
-            Ok(words) => words.trim().to_owned(),
-            Err(InstallError::Step { words, .. }) => {
+            Ok(message) => message.trim().to_owned(),
+            Err(InstallError::Step { message, .. }) => {
                 return Err(InstallError::NoVenv {
                     server,
                     python,
-                    words,
+                    message,
                 });
             }
             Err(other) => return Err(other),
@@ -240,7 +240,7 @@ impl Work<'_> {
                 server: self.name(),
                 step: "making the model",
                 what: "left none".to_owned(),
-                words: self.recipe.model.clone(),
+                message: self.recipe.model.clone(),
             });
         }
         if tools != venv {
@@ -304,8 +304,8 @@ impl Work<'_> {
         let program = folder.join("bin").join(&self.recipe.program);
         let step = "starting the server for its version";
         let spec = self.spec(step, &program, folder, ["--version"]);
-        let told = self.outcome(step, spec, VERSION_LIMIT).await?;
-        let version = told.lines().next().unwrap_or_default().trim();
+        let reported = self.outcome(step, spec, VERSION_LIMIT).await?;
+        let version = reported.lines().next().unwrap_or_default().trim();
         Ok(version
             .strip_prefix("version: ")
             .unwrap_or(version)
@@ -361,7 +361,7 @@ impl Work<'_> {
             server: self.name(),
             step,
             what,
-            words: lines[lines.len().saturating_sub(12)..].join("\n"),
+            message: lines[lines.len().saturating_sub(12)..].join("\n"),
         })
     }
 }

@@ -197,7 +197,7 @@ impl LogReader {
             None => self.patterns.iter().collect(),
         };
         let mut seen = Vec::new();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for pattern in fits {
             if pattern.kind != LogEventKind::Setting && seen.contains(&pattern.kind) {
                 continue;
@@ -206,9 +206,9 @@ impl LogReader {
             if !events.is_empty() {
                 seen.push(pattern.kind);
             }
-            told.extend(events);
+            reported.extend(events);
         }
-        told
+        reported
     }
 }
 
@@ -263,13 +263,13 @@ impl LogPattern {
             }],
             LogEventKind::Setting => {
                 let names = self.pattern.capture_names().flatten();
-                let told = names.filter_map(|name| {
+                let reported = names.filter_map(|name| {
                     Some(LogEvent::Setting {
                         name: name.to_owned(),
                         value: found.name(name)?.as_str().to_owned(),
                     })
                 });
-                told.collect()
+                reported.collect()
             }
         }
     }

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::journal::Journal;
 use super::life::{Life, StartError, start};
+use super::log_index::LogIndex;
 use super::start::{
     FlagCheck, FlagError, HOST, Launch, Places, Recipe, Valued, check, hashed, program_version,
 };
@@ -28,14 +28,14 @@ pub(super) struct Started {
 pub(super) async fn begin(
     recipe: &Recipe,
     places: &Places,
-    journal: Journal,
+    log_index: LogIndex,
     key: Option<Secret>,
 ) -> Result<Started, StartError> {
     let launch = Launch::new(recipe.clone(), places.clone())?;
     let checked = check(&launch).await?;
     let program_version = program_version(&launch).await;
     let (program, files) = known(&launch).await;
-    let (life, port, ready_after) = start(launch.clone(), journal, key).await?;
+    let (life, port, ready_after) = start(launch.clone(), log_index, key).await?;
     let model = model_of(&files);
     let mut command_line = vec![launch.program.display().to_string()];
     command_line.extend(launch.args(port));

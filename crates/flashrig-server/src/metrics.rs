@@ -29,8 +29,8 @@ static KNOWN: LazyLock<MetricNames> = LazyLock::new(|| {
     let library = Library::new(None);
     let mut names: BTreeMap<Metric, Vec<String>> = BTreeMap::new();
     let profiles = library.names();
-    let told = profiles.iter().filter_map(|name| library.metrics(name));
-    for (metric, theirs) in told.flat_map(|told| told.names) {
+    let reported = profiles.iter().filter_map(|name| library.metrics(name));
+    for (metric, theirs) in reported.flat_map(|reported| reported.names) {
         let known = names.entry(metric).or_default();
         for name in theirs {
             if !known.contains(&name) {
@@ -53,11 +53,11 @@ impl MetricNames {
     /// What is wrong with them: the field, and why.
     pub(super) fn fault(&self) -> Option<(String, String)> {
         if !self.path.starts_with('/') {
-            let words = format!("is {:?}, but a path begins with /", self.path);
-            return Some(("metrics.path".to_owned(), words));
+            let message = format!("is {:?}, but a path begins with /", self.path);
+            return Some(("metrics.path".to_owned(), message));
         }
         self.names.iter().find_map(|(metric, names)| {
-            let field = format!("metrics.names.{}", metric.words());
+            let field = format!("metrics.names.{}", metric.label());
             if names.is_empty() {
                 return Some((field, "names no metric; leave it out".to_owned()));
             }
@@ -76,13 +76,15 @@ impl MetricNames {
     /// Every common metric that the page tells, with the server's own name for it.
     pub fn read(&self, page: &str) -> Vec<MetricFound> {
         let wanted = self.names.values().flatten().map(String::as_str).collect();
-        let told = sums(page, &wanted);
+        let reported = sums(page, &wanted);
         let found = self.names.iter().filter_map(|(metric, names)| {
-            let name = names.iter().find(|name| told.contains_key(name.as_str()))?;
+            let name = names
+                .iter()
+                .find(|name| reported.contains_key(name.as_str()))?;
             Some(MetricFound {
                 metric: *metric,
                 name: name.clone(),
-                value: told[name.as_str()],
+                value: reported[name.as_str()],
             })
         });
         found.collect()

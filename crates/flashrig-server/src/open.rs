@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use super::connect::{ConnectError, Wanted};
 use super::identity::Identity;
-use super::journal::Journal;
 use super::library::Interface;
 use super::life::{Life, Resets, StartError};
+use super::log_index::LogIndex;
 use super::managed;
 use super::proof::{Witness, contradicted, prove};
 use super::start::Valued;
@@ -34,7 +34,7 @@ pub struct Opened {
     /// What its profile says about how to look into it.
     pub interface: Interface,
     /// What its log says.
-    pub journal: Journal,
+    pub log_index: LogIndex,
     /// Time factor of a simulated server that was started here.
     pub speed: Option<f64>,
     /// The simulated server that was started here.
@@ -61,7 +61,7 @@ impl Opened {
             url: &self.url,
             key: self.key.as_ref(),
             metrics: &self.interface.metrics,
-            journal: &self.journal,
+            log_index: &self.log_index,
         };
         managed.variables = prove(&self.valued, &witness).await;
         Some(managed)
@@ -84,9 +84,9 @@ impl Opened {
     pub fn context(&self, identity: &Identity) -> (Option<u64>, ContextSource) {
         let given = self.wanted_context.or(self.profile_context);
         match (self.wanted_context, identity.context, given) {
-            (Some(told), _, _) => (Some(told), ContextSource::Given),
-            (None, Some(told), _) => (Some(told), ContextSource::Server),
-            (None, None, Some(told)) => (Some(told), ContextSource::Given),
+            (Some(reported), _, _) => (Some(reported), ContextSource::Given),
+            (None, Some(reported), _) => (Some(reported), ContextSource::Server),
+            (None, None, Some(reported)) => (Some(reported), ContextSource::Given),
             (None, None, None) => (None, ContextSource::Unknown),
         }
     }
@@ -115,8 +115,8 @@ pub async fn open(
             interface,
         } => {
             let key = key(wanted.key_env.as_ref())?;
-            let journal = Journal::masking(interface.log.clone(), key.clone());
-            let log = journal.clone();
+            let log_index = LogIndex::masking(interface.log.clone(), key.clone());
+            let log = log_index.clone();
             let config = SimConfig {
                 listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
                 profile: profile.clone(),
@@ -127,7 +127,7 @@ pub async fn open(
                 server_log: None,
                 faults: Faults::default(),
             };
-            let sim = Sim::start_telling(config, move |line| log.line(Stamp::now(), line))?;
+            let sim = Sim::start_with_log(config, move |line| log.line(Stamp::now(), line))?;
             let url = sim.base_url();
             Ok(Opened {
                 name: profile.name.clone(),
@@ -136,7 +136,7 @@ pub async fn open(
                 key,
                 model: wanted.model.clone(),
                 interface: interface.clone(),
-                journal,
+                log_index,
                 speed: Some(*speed),
                 sim: Some(sim),
                 life: Life::not_ours(),
@@ -155,7 +155,7 @@ pub async fn open(
             interface,
         } => {
             let key = key(wanted.key_env.as_ref().or(key_env.as_ref()))?;
-            let journal = Journal::masking(interface.log.clone(), key.clone());
+            let log_index = LogIndex::masking(interface.log.clone(), key.clone());
             let life = resetting(Life::not_ours(), interface, url, key.as_ref());
             Ok(Opened {
                 name: name.clone(),
@@ -164,7 +164,7 @@ pub async fn open(
                 key,
                 model: wanted.model.clone().or_else(|| model.clone()),
                 interface: interface.clone(),
-                journal,
+                log_index,
                 speed: None,
                 sim: None,
                 life,
@@ -181,8 +181,8 @@ pub async fn open(
             places,
         } => {
             let key = key(wanted.key_env.as_ref().or(recipe.key_env.as_ref()))?;
-            let journal = Journal::masking(interface.log.clone(), key.clone());
-            let started = managed::begin(recipe, places, journal.clone(), key.clone()).await?;
+            let log_index = LogIndex::masking(interface.log.clone(), key.clone());
+            let started = managed::begin(recipe, places, log_index.clone(), key.clone()).await?;
             let life = resetting(started.life, interface, &started.url, key.as_ref());
             Ok(Opened {
                 name: name.clone(),
@@ -194,7 +194,7 @@ pub async fn open(
                 speed: None,
                 sim: None,
                 life,
-                journal,
+                log_index,
                 managed: Some(Box::new(started.record)),
                 valued: started.valued,
                 wanted_context: wanted.context,

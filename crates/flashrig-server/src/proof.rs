@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::journal::Journal;
 use super::life::StartError;
+use super::log_index::LogIndex;
 use super::metrics::{MetricNames, by_name};
-use super::start::{Told, Valued};
+use super::start::{Reported, Valued};
 use flashrig_http::Secret;
 use flashrig_http::ask;
 use flashrig_record::SettingProof;
@@ -22,18 +22,18 @@ pub(super) struct Witness<'a> {
     pub(super) url: &'a str,
     pub(super) key: Option<&'a Secret>,
     pub(super) metrics: &'a MetricNames,
-    pub(super) journal: &'a Journal,
+    pub(super) log_index: &'a LogIndex,
 }
 
 /// Looks for the value of each variable where the server tells it.
 pub(super) async fn prove(valued: &[Valued], witness: &Witness<'_>) -> Vec<SettingProof> {
-    let settings = witness.journal.settings();
+    let settings = witness.log_index.settings();
     let mut pages: HashMap<&str, Option<String>> = HashMap::new();
     let mut proofs = Vec::new();
     for variable in valued {
-        let path = match &variable.told {
-            Some(Told::Field { path, .. }) => Some(path.as_str()),
-            Some(Told::Metric(_)) => Some(witness.metrics.path.as_str()),
+        let path = match &variable.reported {
+            Some(Reported::Field { path, .. }) => Some(path.as_str()),
+            Some(Reported::Metric(_)) => Some(witness.metrics.path.as_str()),
             None => None,
         };
         if let Some(path) = path
@@ -42,29 +42,29 @@ pub(super) async fn prove(valued: &[Valued], witness: &Witness<'_>) -> Vec<Setti
             pages.insert(path, witness.page(path).await);
         }
         let page = path.and_then(|path| pages.get(path)?.as_deref());
-        let of_answer = match &variable.told {
-            Some(Told::Field { path, field }) => page
+        let of_answer = match &variable.reported {
+            Some(Reported::Field { path, field }) => page
                 .and_then(|page| at(page, field))
-                .map(|told| (told, format!("{field} of {path}"))),
-            Some(Told::Metric(name)) => page
+                .map(|reported| (reported, format!("{field} of {path}"))),
+            Some(Reported::Metric(name)) => page
                 .and_then(|page| by_name(page, name))
-                .map(|told| (told.to_string(), format!("the metric {name}"))),
+                .map(|reported| (reported.to_string(), format!("the metric {name}"))),
             None => None,
         };
         let of_log = || {
             let (value, line) = settings.get(&variable.name)?;
             Some((value.clone(), format!("the log: {line}")))
         };
-        let told = of_answer.or_else(of_log);
+        let reported = of_answer.or_else(of_log);
         proofs.push(SettingProof {
             name: variable.name.clone(),
             value: variable.text.clone(),
-            engaged: told.as_ref().map(|(told, _)| {
-                same(&variable.text, told)
-                    || variable.rounds_up && is_rounded_up(&variable.text, told)
+            engaged: reported.as_ref().map(|(reported, _)| {
+                same(&variable.text, reported)
+                    || variable.rounds_up && is_rounded_up(&variable.text, reported)
             }),
-            told_by: told.as_ref().map(|(_, by)| by.clone()),
-            told: told.map(|(told, _)| told),
+            reported_by: reported.as_ref().map(|(_, by)| by.clone()),
+            reported: reported.map(|(reported, _)| reported),
         });
     }
     proofs
@@ -87,12 +87,12 @@ pub(super) fn contradicted(
         .find(|v| v.name == proof.name)
         .and_then(|v| v.flag.as_deref())
         .unwrap_or(&proof.name);
-    let told = proof.told.as_deref().unwrap_or("nothing");
-    let by = proof.told_by.as_deref().unwrap_or("nobody");
+    let reported = proof.reported.as_deref().unwrap_or("nothing");
+    let by = proof.reported_by.as_deref().unwrap_or("nobody");
     Err(StartError::NoEffect {
         profile: server.to_owned(),
-        words: format!(
-            "it was started with {flag} {}, and tells {told} ({by}): {flag} did nothing, or not \
+        message: format!(
+            "it was started with {flag} {}, and tells {reported} ({by}): {flag} did nothing, or not \
              what was asked for; look into its log, or set {} otherwise",
             proof.value, proof.name,
         ),
@@ -119,30 +119,30 @@ fn at(page: &str, field: &str) -> Option<String> {
 }
 
 /// Whether two texts mean one value.
-pub fn same(given: &str, told: &str) -> bool {
-    let (given, told) = (given.trim(), told.trim());
-    if given.eq_ignore_ascii_case(told) {
+pub fn same(given: &str, reported: &str) -> bool {
+    let (given, reported) = (given.trim(), reported.trim());
+    if given.eq_ignore_ascii_case(reported) {
         return true;
     }
-    if let (Ok(a), Ok(b)) = (given.parse::<f64>(), told.parse::<f64>()) {
+    if let (Ok(a), Ok(b)) = (given.parse::<f64>(), reported.parse::<f64>()) {
         return (a - b).abs() <= 1e-9 * a.abs().max(b.abs());
     }
-    if let (Some(a), Some(b)) = (switch(given), switch(told)) {
+    if let (Some(a), Some(b)) = (switch(given), switch(reported)) {
         return a == b;
     }
     // A path is told as it was given, or as it leads, or below a folder of the server's own.
     let real = |path: &str| Path::new(path).canonicalize().ok();
-    match (real(given), real(told)) {
+    match (real(given), real(reported)) {
         (Some(a), Some(b)) => a == b,
-        (Some(_), None) => Path::new(given).file_name() == Path::new(told).file_name(),
+        (Some(_), None) => Path::new(given).file_name() == Path::new(reported).file_name(),
         _ => false,
     }
 }
 
 /// Whether what is told is what was given, rounded up by no more than a quarter.
-fn is_rounded_up(given: &str, told: &str) -> bool {
-    match (given.trim().parse::<f64>(), told.trim().parse::<f64>()) {
-        (Ok(given), Ok(told)) => (given..=given * 1.25).contains(&told),
+fn is_rounded_up(given: &str, reported: &str) -> bool {
+    match (given.trim().parse::<f64>(), reported.trim().parse::<f64>()) {
+        (Ok(given), Ok(reported)) => (given..=given * 1.25).contains(&reported),
         _ => false,
     }
 }
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn one_value_in_two_spellings_is_one_and_two_values_are_two() {
-        for (given, told) in [
+        for (given, reported) in [
             ("4", "4"),
             ("0.3", "0.300"),
             ("true", "on"),
@@ -169,23 +169,23 @@ mod tests {
             ("4", "4.0"),
             ("/usr/bin", "/usr/bin/"),
         ] {
-            assert!(same(given, told), "{given} is {told}");
+            assert!(same(given, reported), "{given} is {reported}");
         }
-        for (given, told) in [("4", "1"), ("0.3", "0.5"), ("true", "off"), ("a", "b")] {
-            assert!(!same(given, told), "{given} is not {told}");
+        for (given, reported) in [("4", "1"), ("0.3", "0.5"), ("true", "off"), ("a", "b")] {
+            assert!(!same(given, reported), "{given} is not {reported}");
         }
     }
 
     #[test]
     fn a_value_may_be_rounded_up_by_a_quarter_and_never_down() {
-        for (given, told, is_it) in [
+        for (given, reported, is_it) in [
             ("32768", "33024", true),
             ("1000", "1250", true),
             ("1000", "1251", false),
             ("32768", "32767", false),
             ("x", "x1", false),
         ] {
-            assert_eq!(is_rounded_up(given, told), is_it, "{given} {told}");
+            assert_eq!(is_rounded_up(given, reported), is_it, "{given} {reported}");
         }
     }
 

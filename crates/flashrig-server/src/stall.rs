@@ -1,7 +1,7 @@
 //! What is said of a server that accepts requests and does not generate: counts, signs of life, the
 //! end of its log, and what to do. Pure.
 
-use super::journal::speaks_of_a_fault;
+use super::log_index::speaks_of_a_fault;
 use super::pulse::Pulse;
 
 /// Lines of a log that are shown; the record has more.
@@ -20,7 +20,7 @@ pub struct Served {
 
 /// What a stalled server is called, and what to do. `who` is the server as the sentence calls it;
 /// `waited` of its answers got nothing for `limit`, as people write it.
-pub fn stall_words(
+pub fn stall_message(
     who: &str,
     served: Served,
     waited: usize,
@@ -40,12 +40,12 @@ pub fn stall_words(
     };
     format!(
         "{first}: {waited} waited {limit} in vain; {}",
-        life_words(pulse, last_lines)
+        life_message(pulse, last_lines)
     )
 }
 
 /// Signs of life in words, what to do, and the end of the log.
-pub fn life_words(pulse: &Pulse, last_lines: &[String]) -> String {
+pub fn life_message(pulse: &Pulse, last_lines: &[String]) -> String {
     format!("{}{}", signs(pulse), log_tail(last_lines))
 }
 
@@ -53,7 +53,7 @@ fn signs(pulse: &Pulse) -> String {
     if !pulse.is_there {
         return "it is gone now; look into its log and start it again".to_owned();
     }
-    let check = health_words(pulse);
+    let check = health_message(pulse);
     match pulse.requests {
         Some(n) if n > 0.0 => format!(
             "{check}, and its metrics tell of {n} requests in work; if it is only slow, give a \
@@ -67,7 +67,7 @@ fn signs(pulse: &Pulse) -> String {
 }
 
 /// What still answers.
-fn health_words(pulse: &Pulse) -> String {
+fn health_message(pulse: &Pulse) -> String {
     match (pulse.health, pulse.models) {
         (Some(status @ 200..=299), _) => format!("its health check says {status}"),
         (_, Some(status @ 200..=299)) => format!("its model list still answers {status}"),
@@ -114,10 +114,10 @@ mod tests {
     fn a_fault_before_the_end_of_the_log_is_told_with_the_end() {
         let mut log = vec!["RuntimeError: There is no Stream(cpu, 0)".to_owned()];
         log.extend((0..SHOWN_LINES).map(|n| format!("GET /health {n}")));
-        let told = log_tail(&log);
+        let reported = log_tail(&log);
         let start =
             "; its log says \"RuntimeError: There is no Stream(cpu, 0)\"; its log ends with";
-        assert!(told.starts_with(start), "{told}");
+        assert!(reported.starts_with(start), "{reported}");
         assert!(!log_tail(&log[1..]).contains("its log says"));
     }
 
@@ -128,8 +128,8 @@ mod tests {
         requests: None,
     };
 
-    fn words(sent: u32, generated: u32, waited: usize, pulse: &Pulse) -> String {
-        stall_words(
+    fn message(sent: u32, generated: u32, waited: usize, pulse: &Pulse) -> String {
+        stall_message(
             "the server",
             Served { sent, generated },
             waited,
@@ -141,10 +141,10 @@ mod tests {
 
     #[test]
     fn a_server_that_lives_and_generates_no_more_is_named_as_one() {
-        let words = words(15, 6, 9, &ALIVE);
+        let message = message(15, 6, 9, &ALIVE);
         let start = "the server accepted 15 requests, generated for 6, then for none: 9 waited 600 s \
                      in vain; its health check says 200";
-        assert!(words.starts_with(start), "{words}");
+        assert!(message.starts_with(start), "{message}");
     }
 
     #[test]
@@ -153,17 +153,17 @@ mod tests {
             requests: Some(0.0),
             ..ALIVE
         };
-        assert!(words(8, 6, 2, &idle).contains("it lost the requests"));
+        assert!(message(8, 6, 2, &idle).contains("it lost the requests"));
         let busy = Pulse {
             requests: Some(2.0),
             ..ALIVE
         };
-        assert!(words(8, 6, 2, &busy).contains("longer --first-token-limit"));
+        assert!(message(8, 6, 2, &busy).contains("longer --first-token-limit"));
     }
 
     #[test]
     fn a_server_that_is_gone_is_said_to_be() {
-        let gone = words(3, 0, 3, &Pulse::default());
+        let gone = message(3, 0, 3, &Pulse::default());
         assert!(
             gone.contains("generated for none") && gone.contains("it is gone now"),
             "{gone}"
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn silence_in_the_middle_of_answers_is_not_called_silence_before_them() {
-        assert!(words(4, 4, 2, &ALIVE).contains("fell silent in 2 of its answers"));
+        assert!(message(4, 4, 2, &ALIVE).contains("fell silent in 2 of its answers"));
     }
 
     #[test]
@@ -182,12 +182,12 @@ mod tests {
             sent: 1,
             generated: 0,
         };
-        let words = stall_words("the server", served, 1, "5 s", &ALIVE, &lines);
+        let message = stall_message("the server", served, 1, "5 s", &ALIVE, &lines);
         assert!(
-            words.ends_with("start it again; its log ends with \"two\", \"four\""),
-            "{words}"
+            message.ends_with("start it again; its log ends with \"two\", \"four\""),
+            "{message}"
         );
-        assert!(words.starts_with("the server accepted 1 request and"));
+        assert!(message.starts_with("the server accepted 1 request and"));
         assert_eq!(log_tail(&[]), "");
         let long = log_tail(&["x".repeat(1000)]);
         assert!(long.ends_with("x…\"") && long.chars().count() < 200);

@@ -136,7 +136,7 @@ impl Service {
         let prompt_blocks = chain.extend_to(&text);
         render_message(&planned.as_message(), &mut text);
         chain.extend_to(&text);
-        let (events, heard) = unbounded_channel();
+        let (events, received) = unbounded_channel();
         let job = Job {
             request: number,
             arrived,
@@ -160,7 +160,7 @@ impl Service {
         Ok(Started {
             ask,
             planned,
-            events: heard,
+            events: received,
         })
     }
 

@@ -117,14 +117,14 @@ impl Sim {
     ///
     /// # Errors
     /// As for [`Self::start`].
-    pub fn start_telling(
+    pub fn start_with_log(
         config: SimConfig,
-        tell: impl Fn(&str) + Send + Sync + 'static,
+        report: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<SimHandle, SimError> {
-        Self::start_with(config, Some(Arc::new(tell)))
+        Self::start_with(config, Some(Arc::new(report)))
     }
 
-    fn start_with(config: SimConfig, tell: Option<Listener>) -> Result<SimHandle, SimError> {
+    fn start_with(config: SimConfig, report: Option<Listener>) -> Result<SimHandle, SimError> {
         let speed = config.speed;
         if !(speed > 0.0 && speed.is_finite()) {
             return Err(SimError::Speed(speed));
@@ -149,7 +149,7 @@ impl Sim {
             move |source| SimError::Log { path, source }
         };
         let mut log = TruthLog::create(config.log.as_deref()).map_err(create(&config.log))?;
-        let server_log = ServerLog::create(config.server_log.as_deref(), tell)
+        let server_log = ServerLog::create(config.server_log.as_deref(), report)
             .map_err(create(&config.server_log))?;
         log.write(&Truth::Start {
             schema: SCHEMA.to_owned(),

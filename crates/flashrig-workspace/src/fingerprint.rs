@@ -142,20 +142,20 @@ impl Fingerprint {
 
     /// What is different in `later`, in words, sorted; empty when nothing is.
     pub fn differences(&self, later: &Self) -> Vec<String> {
-        let mut words = Vec::new();
+        let mut message = Vec::new();
         let files: BTreeSet<_> = self.files.keys().chain(later.files.keys()).collect();
         for path in files {
             if let Some(what) = difference(self.files.get(path), later.files.get(path)) {
-                words.push(format!("{} {what}", paths::shown(path)));
+                message.push(format!("{} {what}", paths::shown(path)));
             }
         }
         let git: BTreeSet<_> = self.git.keys().chain(later.git.keys()).collect();
         for name in git {
             if let Some(what) = difference(self.git.get(name), later.git.get(name)) {
-                words.push(format!("{name} {what}"));
+                message.push(format!("{name} {what}"));
             }
         }
-        words
+        message
     }
 }
 

@@ -196,11 +196,11 @@ mod tests {
     /// What has come out after each of `parts`, which were flushed one by one.
     fn decoded(encoding: &str, parts: &[&[u8]]) -> Vec<Vec<u8>> {
         let mut decoder = Decoder::new(encoding, Vec::new()).ok().unwrap();
-        let told = |part| {
+        let reported = |part| {
             decoder.feed(part).unwrap();
             decoder.writer().clone()
         };
-        parts.iter().copied().map(told).collect()
+        parts.iter().copied().map(reported).collect()
     }
 
     #[test]

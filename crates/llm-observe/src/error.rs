@@ -14,8 +14,8 @@ pub(crate) fn from_answer(body: &[u8], status: StatusCode) -> ErrorDetail {
     let unframed = body.strip_prefix(b"data:").unwrap_or(body).trim_ascii();
     match serde_json::from_slice::<Value>(unframed) {
         Ok(value) => in_object(&value)
-            .or_else(|| text(&value, "message").map(|words| error(None, words, None)))
-            .or_else(|| value.as_str().map(|words| error(None, words, None)))
+            .or_else(|| text(&value, "message").map(|message| error(None, message, None)))
+            .or_else(|| value.as_str().map(|message| error(None, message, None)))
             .unwrap_or_else(|| plain_text(body, Some(status))),
         Err(_) => plain_text(body, Some(status)),
     }
@@ -26,7 +26,7 @@ pub(crate) fn from_answer(body: &[u8], status: StatusCode) -> ErrorDetail {
 pub(crate) fn in_object(value: &Value) -> Option<ErrorDetail> {
     if let Some(fault) = value.get("error").filter(|fault| !fault.is_null()) {
         return Some(match fault {
-            Value::String(words) => error(None, words, None),
+            Value::String(message) => error(None, message, None),
             fault => described(fault),
         });
     }
@@ -35,9 +35,9 @@ pub(crate) fn in_object(value: &Value) -> Option<ErrorDetail> {
         return Some(described(value));
     }
     match value.get("detail")? {
-        Value::String(words) => Some(error(None, words, None)),
+        Value::String(message) => Some(error(None, message, None)),
         Value::Array(faults) => faults.first().map(|fault| {
-            let words = text(fault, "msg").map_or_else(|| fault.to_string(), str::to_owned);
+            let message = text(fault, "msg").map_or_else(|| fault.to_string(), str::to_owned);
             let path = fault.get("loc").and_then(Value::as_array).map(|path| {
                 let parts = path.iter().map(|part| {
                     part.as_str()
@@ -48,7 +48,7 @@ pub(crate) fn in_object(value: &Value) -> Option<ErrorDetail> {
                     .collect::<Vec<_>>()
                     .join(".")
             });
-            error(text(fault, "type").map(str::to_owned), &words, path)
+            error(text(fault, "type").map(str::to_owned), &message, path)
         }),
         other => Some(error(None, &other.to_string(), None)),
     }
@@ -67,23 +67,23 @@ fn described(fault: &Value) -> ErrorDetail {
                         .map_or_else(|| code.to_string(), str::to_owned)
                 })
         });
-    let words = text(fault, "message").map_or_else(|| fault.to_string(), str::to_owned);
-    error(kind, &words, text(fault, "param").map(str::to_owned))
+    let message = text(fault, "message").map_or_else(|| fault.to_string(), str::to_owned);
+    error(kind, &message, text(fault, "param").map(str::to_owned))
 }
 
 /// An answer in no known form: its words as they are, or its status when it has none.
 pub(crate) fn plain_text(body: &[u8], status: Option<StatusCode>) -> ErrorDetail {
-    let words = String::from_utf8_lossy(body.trim_ascii());
+    let message = String::from_utf8_lossy(body.trim_ascii());
     match status {
-        Some(status) if words.is_empty() => {
+        Some(status) if message.is_empty() => {
             error(None, &format!("status {status} without a word"), None)
         }
-        _ => error(None, &words, None),
+        _ => error(None, &message, None),
     }
 }
 
 fn error(kind: Option<String>, message: &str, field: Option<String>) -> ErrorDetail {
-    let field = field.or_else(|| blamed_field(message));
+    let field = field.or_else(|| named_field(message));
     ErrorDetail {
         kind,
         message: cut(message, MESSAGE_BYTES).to_owned(),
@@ -93,7 +93,7 @@ fn error(kind: Option<String>, message: &str, field: Option<String>) -> ErrorDet
 
 /// The request field that a message names, such as `messages.0.role`, `messages[0].role` or
 /// `max_tokens`.
-fn blamed_field(message: &str) -> Option<String> {
+fn named_field(message: &str) -> Option<String> {
     const ROOTS: [&str; 5] = ["messages", "system", "tools", "input", "thinking"];
     const NAMES: [&str; 10] = [
         "max_tokens",
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn the_field_is_found_in_the_words() {
-        let field = |words: &str| blamed_field(words);
+        let field = |message: &str| named_field(message);
         assert_eq!(
             field("messages.1.role: must be user").as_deref(),
             Some("messages.1.role")

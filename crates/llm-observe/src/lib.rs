@@ -200,11 +200,11 @@ impl Watch {
             Reader::Error { body, unread }
                 if *unread || (self.decoding != Decoding::Fine && body.is_empty()) =>
             {
-                let words = format!(
+                let message = format!(
                     "status {}; the answer's words are compressed and were not read",
                     self.status
                 );
-                facts.error = Some(error::plain_text(words.as_bytes(), None));
+                facts.error = Some(error::plain_text(message.as_bytes(), None));
             }
             Reader::Error { body, .. } => facts.error = Some(error::from_answer(body, self.status)),
             Reader::Plain {

@@ -124,8 +124,8 @@ pub(crate) fn timings(answer: &Value, facts: &mut Facts) {
         facts.cached_tokens = timings.get("cache_n").and_then(Value::as_u64);
     }
     let milliseconds = |name: &str| {
-        let told = timings.get(name)?.as_f64()?;
-        Duration::try_from_secs_f64(told / 1000.0).ok()
+        let reported = timings.get(name)?.as_f64()?;
+        Duration::try_from_secs_f64(reported / 1000.0).ok()
     };
     facts.server_prompt = milliseconds("prompt_ms").or(facts.server_prompt);
     facts.server_decode = milliseconds("predicted_ms").or(facts.server_decode);

@@ -58,9 +58,11 @@ pub fn kind(ended: &Ended<'_>) -> Option<RefusalKind> {
 /// fault as its words; for a route that it does not have, it has no words of its own.
 fn not_found(dialect: Dialect, said: &Said) -> RefusalKind {
     let plain = ["not found", "file not found", "status 404"];
-    let of_route = said.words.is_empty()
-        || plain.iter().any(|words| said.words.starts_with(words))
-        || said.words.contains("<html")
+    let of_route = said.message.is_empty()
+        || plain
+            .iter()
+            .any(|message| said.message.starts_with(message))
+        || said.message.contains("<html")
         || said.has(&["no route", "route not found", "cannot post", "cannot get"])
         || said.has(&["unknown endpoint", "unknown path", "invalid url"]);
     if of_route || !dialect.generates() {
@@ -134,7 +136,7 @@ const SHAPE_WORDS: &[&str] = &[
 #[derive(Default)]
 struct Said {
     kind: String,
-    words: String,
+    message: String,
     names_field: bool,
 }
 
@@ -142,7 +144,7 @@ impl Said {
     fn new(error: &ErrorDetail) -> Self {
         Self {
             kind: error.kind.as_deref().unwrap_or_default().to_lowercase(),
-            words: error.message.to_lowercase(),
+            message: error.message.to_lowercase(),
             names_field: error.field.is_some(),
         }
     }
@@ -151,8 +153,8 @@ impl Said {
         kinds.contains(&self.kind.as_str())
     }
 
-    fn has(&self, words: &[&str]) -> bool {
-        words.iter().any(|word| self.words.contains(word))
+    fn has(&self, message: &[&str]) -> bool {
+        message.iter().any(|word| self.message.contains(word))
     }
 
     /// Whether prompt and output fit.
@@ -167,7 +169,7 @@ impl Said {
     }
 
     fn of_model(&self) -> Option<RefusalKind> {
-        let missing = self.words.contains("model") && self.has(MODEL_MISSING);
+        let missing = self.message.contains("model") && self.has(MODEL_MISSING);
         (missing || self.is_kind(MODEL_KINDS)).then_some(RefusalKind::UnknownModel)
     }
 
@@ -350,13 +352,13 @@ mod tests {
 
     #[test]
     fn a_404_of_a_probe_is_an_unknown_route_whatever_its_words() {
-        let words = r#"{"error":"nothing here"}"#;
+        let message = r#"{"error":"nothing here"}"#;
         assert_eq!(
-            refused(404, words, Dialect::AnthropicCountTokens),
+            refused(404, message, Dialect::AnthropicCountTokens),
             Some(RefusalKind::UnknownRoute)
         );
         assert_eq!(
-            refused(404, words, Dialect::OpenaiChat),
+            refused(404, message, Dialect::OpenaiChat),
             Some(RefusalKind::Other)
         );
     }

@@ -25,7 +25,7 @@ pub enum Dialect {
 
 impl Dialect {
     /// As people call it.
-    pub fn in_words(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::AnthropicMessages => "Anthropic messages",
             Self::AnthropicCountTokens => "token counts",

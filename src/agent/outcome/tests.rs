@@ -74,8 +74,11 @@ fn a_time_limit_amid_a_flowing_answer_says_that_it_flowed() {
     let mut open = attempt(Role::Main, Outcome::ClientAborted, 1.0, Some(1.5), 9.0);
     open.clocks.last_token_s = Some(flashrig_clock::Seconds(8.9));
     let attempts = [open];
-    let words = cut_off_request(&attempts);
-    assert_eq!(words.as_deref(), Some("request 1 was still being answered"));
+    let message = cut_off_request(&attempts);
+    assert_eq!(
+        message.as_deref(),
+        Some("request 1 was still being answered")
+    );
 }
 
 #[test]
@@ -102,9 +105,9 @@ fn a_time_limit_while_the_gate_held_the_request_is_not_laid_at_the_servers_door(
         in_line: 0,
         overtaken: 0,
     });
-    let words = cut_off_request(&[held]);
+    let message = cut_off_request(&[held]);
     assert_eq!(
-        words.as_deref(),
+        message.as_deref(),
         Some("request 1 had been held by flashrig's gate for 8.0 s")
     );
 }

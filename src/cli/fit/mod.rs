@@ -13,7 +13,7 @@ use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
 use super::instrument::writable;
 use super::loading::{
-    Told, aim, begun, calibrated, can_reset, or_death, reach, speed, target, warmed_up,
+    Reported, aim, begun, calibrated, can_reset, or_death, reach, speed, target, warmed_up,
 };
 use super::signals;
 use flashrig_clock::{Origin, Stamp};
@@ -31,16 +31,16 @@ pub use args::FitArgs;
 /// Runs the command.
 pub async fn fit(args: FitArgs, console: Console) -> Result<Exit, Failure> {
     let (stopper, stop) = Stop::new();
-    let (live, told) = mpsc::unbounded_channel();
+    let (live, reported) = mpsc::unbounded_channel();
     let remarks = live.downgrade();
-    let tell = move |_: &str| {
+    let report = move |_: &str| {
         if let Some(live) = remarks.upgrade() {
-            let words = "stopping: keeping what was measured (again to stop at once)";
-            let _ = live.send(Live::Note(words.to_owned()));
+            let message = "stopping: keeping what was measured (again to stop at once)";
+            let _ = live.send(Live::Note(message.to_owned()));
         }
     };
-    let watching = tokio::spawn(signals::watch(tell, stopper));
-    let showing = tokio::spawn(progress::show(console, told));
+    let watching = tokio::spawn(signals::watch(report, stopper));
+    let showing = tokio::spawn(progress::show(console, reported));
     let mut waiting = stop.clone();
     let prepared = tokio::select! {
         () = waiting.wait() => Err(Failure {
@@ -88,7 +88,7 @@ fn show(run: &LoadRun, folder: &Path, console: Console) -> Result<(), Failure> {
 
 async fn prepare(
     args: &FitArgs,
-    live: Told,
+    live: Reported,
     stop: Stop,
 ) -> Result<(FitContext, Begin, PathBuf), Failure> {
     match &args.resume {
@@ -100,7 +100,7 @@ async fn prepare(
 /// A new run.
 async fn new(
     args: &FitArgs,
-    live: Told,
+    live: Reported,
     stop: Stop,
 ) -> Result<(FitContext, Begin, PathBuf), Failure> {
     let spec = typed::spec(args)?;
@@ -158,7 +158,7 @@ async fn new(
 async fn again(
     args: &FitArgs,
     folder: &Path,
-    live: Told,
+    live: Reported,
     stop: Stop,
 ) -> Result<(FitContext, Begin, PathBuf), Failure> {
     let other = match read_run(folder) {

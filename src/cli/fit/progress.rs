@@ -10,16 +10,16 @@ use crate::cli::console::Console;
 use crate::plan::grid::{Step, steps};
 use crate::run::Live;
 use flashrig_clock::Stamp;
-use flashrig_config::count_in_words;
+use flashrig_config::format_tokens;
 use flashrig_record::{LoadRun, LoadSpec, LoadWhat, Measured, StopKind};
 
 /// Less than this is over before it is read.
 const WORTH_TELLING: Duration = Duration::from_secs(10);
 
 /// Shows what is told until nobody tells any more.
-pub async fn show(console: Console, mut told: mpsc::UnboundedReceiver<Live<LoadWhat>>) {
+pub async fn show(console: Console, mut reported: mpsc::UnboundedReceiver<Live<LoadWhat>>) {
     let mut course = Course::default();
-    while let Some(live) = told.recv().await {
+    while let Some(live) = reported.recv().await {
         match live {
             Live::Note(text) => console.note(&text),
             Live::Fact(what) => {
@@ -71,7 +71,9 @@ impl Course {
                 let left = self
                     .left()
                     .filter(|left| *left >= WORTH_TELLING)
-                    .map_or_else(String::new, |left| format!(", about {} left", words(left)));
+                    .map_or_else(String::new, |left| {
+                        format!(", about {} left", message(left))
+                    });
                 Some(format!(
                     "{place} round {round}, {}{left}",
                     combination(*sessions, *context_tokens)
@@ -99,7 +101,7 @@ impl Course {
                     left_out.reason
                 ))
             }
-            LoadWhat::ServerLife { life } => Some(format!("  {}", life.words)),
+            LoadWhat::ServerLife { life } => Some(format!("  {}", life.message)),
             LoadWhat::RunResumed { .. }
             | LoadWhat::Calibrated { .. }
             | LoadWhat::RunFinished { .. } => None,
@@ -142,16 +144,16 @@ fn combination(sessions: u32, context_tokens: u64) -> String {
     format!(
         "{sessions} session{} at {}",
         if sessions == 1 { "" } else { "s" },
-        count_in_words(context_tokens)
+        format_tokens(context_tokens)
     )
 }
 
 fn outcome(measured: &Measured) -> Option<String> {
     let stop = measured.stopped.as_ref()?;
-    (stop.kind != StopKind::Interrupted).then(|| format!("  ended early: {}", stop.words))
+    (stop.kind != StopKind::Interrupted).then(|| format!("  ended early: {}", stop.message))
 }
 
-fn words(left: Duration) -> String {
+fn message(left: Duration) -> String {
     match left.as_secs() {
         s @ 0..90 => format!("{s} s"),
         s @ 90..5400 => format!("{} min", s.div_ceil(60)),

@@ -7,7 +7,7 @@ use crate::cli::exit::{Failure, usage};
 use crate::cli::loading::new_seed;
 use crate::plan::grid::sizes;
 use flashrig_clock::Seconds;
-use flashrig_config::count_in_words;
+use flashrig_config::format_tokens;
 use flashrig_record::{LoadRun, LoadSpec, Managed, RecallRule, Server, SideSpec, Thresholds};
 
 /// Tokens of a side request's prompt.
@@ -93,8 +93,8 @@ pub fn within(spec: &LoadSpec, server: &Server) -> Result<(), Failure> {
         Some(context) => Err(usage(format!(
             "--contexts {} is beyond the context of the server, which is {} ({limit} tokens); give \
              that or less",
-            count_in_words(*context),
-            count_in_words(limit),
+            format_tokens(*context),
+            format_tokens(limit),
         ))),
     }
 }

@@ -41,15 +41,15 @@ pub async fn pair(args: PairArgs, console: Console) -> Result<Exit, Failure> {
     writable(&args.results)?;
 
     let (stopper, stop) = Stop::new();
-    let (live, told) = mpsc::unbounded_channel();
+    let (live, reported) = mpsc::unbounded_channel();
     let remarks = live.downgrade();
-    let tell = move |text: &str| {
+    let report = move |text: &str| {
         if let Some(live) = remarks.upgrade() {
             let _ = live.send(Live::Note(text.to_owned()));
         }
     };
-    let watching = tokio::spawn(signals::watch(tell, stopper));
-    let showing = tokio::spawn(progress::show(console, told));
+    let watching = tokio::spawn(signals::watch(report, stopper));
+    let showing = tokio::spawn(progress::show(console, reported));
     let mut waiting = stop.clone();
     let prepared = tokio::select! {
         () = waiting.wait() => Err(Failure {

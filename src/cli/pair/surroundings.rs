@@ -72,7 +72,7 @@ pub async fn reach(args: &PairArgs, wanted: &Typed, target: &Target) -> Result<C
         Err(error) if error.is_mistyped() => Err(error).or_usage()?,
         other => other.or_rig()?,
     };
-    follow_log(args.server.server_log.as_deref(), target, &server.journal)?;
+    follow_log(args.server.server_log.as_deref(), target, &server.log_index)?;
     Ok(server)
 }
 

@@ -37,8 +37,8 @@ pub struct Inner {
 ///
 /// # Errors
 /// It is none that can be measured, cannot be read, or has options that the sweep gives.
-pub fn read(words: &[String]) -> Result<Inner, Failure> {
-    let Some(name) = words.first() else {
+pub fn read(message: &[String]) -> Result<Inner, Failure> {
+    let Some(name) = message.first() else {
         return Err(usage(
             "there is no command to measure; give pair, fit or ttft with its options after `--`, \
              e.g. flashrig sweep --set max_concurrent=1,4 -- ttft --agents 4",
@@ -52,7 +52,7 @@ pub fn read(words: &[String]) -> Result<Inner, Failure> {
              options"
         )));
     }
-    let line = std::iter::once("flashrig").chain(words.iter().map(String::as_str));
+    let line = std::iter::once("flashrig").chain(message.iter().map(String::as_str));
     let matches = Cli::command().try_get_matches_from(line).map_err(wrong)?;
     let typed = matches.subcommand_matches(name).ok_or_else(|| {
         usage(format!(
@@ -91,8 +91,8 @@ fn is_typed(matches: &ArgMatches, id: &str) -> bool {
 /// # Errors
 /// It makes no sense.
 pub fn check(line: &[String], project: &Path) -> Result<ServerArgs, Failure> {
-    let words = std::iter::once("flashrig").chain(line.iter().map(String::as_str));
-    match Cli::try_parse_from(words).map_err(wrong)?.command {
+    let message = std::iter::once("flashrig").chain(line.iter().map(String::as_str));
+    match Cli::try_parse_from(message).map_err(wrong)?.command {
         Command::Pair(args) => pair::check(&args, project).map(|()| args.server),
         Command::Fit(args) => fit::check(&args).map(|()| args.server),
         Command::Ttft(args) => ttft::check(&args).map(|()| args.server),
@@ -107,9 +107,9 @@ fn wrong(error: clap::Error) -> Failure {
              --help tell the options",
         ),
         _ => {
-            let words = error.to_string();
-            let words = words.trim_start_matches("error: ").trim_end();
-            usage(format!("the command after `--`: {words}"))
+            let message = error.to_string();
+            let message = message.trim_start_matches("error: ").trim_end();
+            usage(format!("the command after `--`: {message}"))
         }
     }
 }

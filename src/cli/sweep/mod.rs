@@ -25,22 +25,22 @@ use crate::store::Store;
 pub use args::SweepArgs;
 
 /// Where a sweep's progress is told.
-type Told = mpsc::UnboundedSender<Live<SweepWhat>>;
+type Reported = mpsc::UnboundedSender<Live<SweepWhat>>;
 
 /// Runs the command.
 pub async fn sweep(args: SweepArgs, console: Console) -> Result<Exit, Failure> {
     let (stopper, stop) = Stop::new();
-    let (live, told) = mpsc::unbounded_channel();
+    let (live, reported) = mpsc::unbounded_channel();
     let remarks = live.downgrade();
-    let tell = move |_: &str| {
+    let report = move |_: &str| {
         if let Some(live) = remarks.upgrade() {
-            let words = "stopping: letting the measured command end in order, keeping what was \
+            let message = "stopping: letting the measured command end in order, keeping what was \
                          finished (again to stop at once)";
-            let _ = live.send(Live::Note(words.to_owned()));
+            let _ = live.send(Live::Note(message.to_owned()));
         }
     };
-    let watching = tokio::spawn(signals::watch(tell, stopper));
-    let showing = tokio::spawn(progress::show(console, told));
+    let watching = tokio::spawn(signals::watch(report, stopper));
+    let showing = tokio::spawn(progress::show(console, reported));
     let prepared = match stop.unless(prepare(&args, live, stop.clone())).await {
         Some(prepared) => prepared,
         None => Err(Failure {
@@ -90,7 +90,7 @@ fn shown(folder: &Path) -> PathBuf {
 
 async fn prepare(
     args: &SweepArgs,
-    live: Told,
+    live: Reported,
     stop: Stop,
 ) -> Result<(SweepContext, Begin), Failure> {
     let project = std::env::current_dir().or_rig()?;
@@ -143,7 +143,7 @@ async fn again(
     folder: &Path,
     project: &Path,
     program: &Path,
-    live: &Told,
+    live: &Reported,
 ) -> Result<(Store<Sweep>, Origin, Begin), Failure> {
     let other = crate::store::read_run(folder).or_usage()?;
     if !matches!(other, crate::store::Stored::Sweep(_)) {

@@ -4,14 +4,14 @@ use tokio::sync::mpsc;
 
 use crate::cli::console::Console;
 use crate::run::Live;
-use flashrig_config::seconds_in_words;
+use flashrig_config::format_seconds;
 use flashrig_record::{Sweep, SweepWhat, Unit, UnitOutcome};
 use flashrig_report::sweep_left;
 
 /// Shows what is told until nobody tells any more.
-pub async fn show(console: Console, mut told: mpsc::UnboundedReceiver<Live<SweepWhat>>) {
+pub async fn show(console: Console, mut reported: mpsc::UnboundedReceiver<Live<SweepWhat>>) {
     let mut shown: Option<Shown> = None;
-    while let Some(live) = told.recv().await {
+    while let Some(live) = reported.recv().await {
         match live {
             Live::Note(text) => console.note(&text),
             Live::Fact(what) => match (*what, &mut shown) {
@@ -64,11 +64,11 @@ impl Shown {
         let seconds = self.took_s / self.done as f64 * left as f64;
         let what = match unit.outcome {
             UnitOutcome::Measured => {
-                format!("measured in {}", seconds_in_words(unit.took_s.0))
+                format!("measured in {}", format_seconds(unit.took_s.0))
             }
             UnitOutcome::Failed => {
-                let words = unit.words.as_deref().unwrap_or("for an unknown reason");
-                format!("failed: {words}")
+                let message = unit.message.as_deref().unwrap_or("for an unknown reason");
+                format!("failed: {message}")
             }
         };
         format!("  {what}; {}", sweep_left(left, seconds))

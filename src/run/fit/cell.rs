@@ -14,7 +14,7 @@ use crate::run::server_life::{Lost, found_lost};
 use flashrig_clock::Seconds;
 use flashrig_load::{Meter, Prepared, SessionAttempt, SessionPlan, salt};
 use flashrig_record::{Lane, Measured, SideTurn, StopKind, Turn};
-use flashrig_server::{IdleError, life_words, pulse, wait_idle};
+use flashrig_server::{IdleError, life_message, pulse, wait_idle};
 
 /// The longest wait for the server to be idle, on the wall clock.
 const IDLE_LIMIT: Duration = Duration::from_secs(600);
@@ -78,8 +78,8 @@ pub async fn measure(context: &FitContext, step: Step, attempt: u64) -> anyhow::
         && stop.kind == StopKind::Stalled
     {
         let pulse = pulse(&context.server).await;
-        let life = life_words(&pulse, &context.server.last_lines());
-        stop.words = format!("{}; {life}", stop.words);
+        let life = life_message(&pulse, &context.server.last_lines());
+        stop.message = format!("{}; {life}", stop.message);
     }
     Ok(Taken {
         measured,

@@ -151,7 +151,7 @@ impl Lanes {
             let cut = rows.iter().find(|row| {
                 row.session == lane.id
                     && row.attempt.role == Role::Main
-                    && row.attempt.end == Outcome::ClientAborted
+                    && row.attempt.outcome == Outcome::ClientAborted
             });
             if let Some(row) = cut {
                 let number = u32::try_from(lane.turns.len()).unwrap_or(u32::MAX);
@@ -193,7 +193,7 @@ async fn joined<T: Send + 'static>(
             Some(Err(failed)) => {
                 first = Some(CellStop {
                     kind: StopKind::Failed,
-                    words: format!("a session of flashrig itself failed: {failed}"),
+                    message: format!("a session of flashrig itself failed: {failed}"),
                 });
                 tasks.abort_all();
             }
@@ -203,13 +203,13 @@ async fn joined<T: Send + 'static>(
 }
 
 fn broken(lane: &str, turn: &Turn) -> Option<Broken> {
-    let kind = stop_kind(turn.end)?;
+    let kind = stop_kind(turn.outcome)?;
     let which = if turn.index == 0 {
         "first turn".to_owned()
     } else {
         format!("turn {}", turn.index)
     };
-    let what = match turn.end {
+    let what = match turn.outcome {
         Outcome::Refused => "was refused",
         Outcome::Overloaded => "was turned away for too much load",
         Outcome::Stalled => "got no token within the limit",
@@ -219,13 +219,13 @@ fn broken(lane: &str, turn: &Turn) -> Option<Broken> {
         Outcome::ClientAborted => "was broken off",
         Outcome::UpstreamError | Outcome::RejectedByGateway | Outcome::Complete => "failed",
     };
-    let words = turn
+    let message = turn
         .error
         .as_ref()
         .map_or_else(String::new, |e| format!(": {}", e.message));
     Some(CellStop {
         kind,
-        words: format!("{lane}'s {which} {what}{words}"),
+        message: format!("{lane}'s {which} {what}{message}"),
     })
 }
 
@@ -247,7 +247,7 @@ fn cut_turn(index: u32, row: &SessionAttempt, speed: f64) -> Turn {
         answered_model: row.attempt.answered_model.clone(),
         asked: None,
         right: None,
-        end: Outcome::ClientAborted,
+        outcome: Outcome::ClientAborted,
         refusal: None,
         error: None,
     }

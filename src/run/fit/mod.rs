@@ -17,13 +17,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::rounds::own_cpu;
-use super::server_life::{self, bring_back, is_lost, tell_lost};
+use super::server_life::{self, bring_back, is_lost, report_lost};
 use super::{Bus, RunError, Stop, warm_up_sessions};
 use crate::plan::grid::{Step, lone_steps, size_steps, steps};
 use crate::plan::search::{Found, Search};
 use crate::store::StoreError;
 use flashrig_clock::Seconds;
-use flashrig_config::count_in_words;
+use flashrig_config::format_tokens;
 use flashrig_load::{Client, SessionAttempt, WarmUp};
 use flashrig_record::{
     Calibration, Cell, CellStop, CellVerdict, LeftOut, LoadRun, LoadSpec, LoadWhat, Measured,
@@ -71,7 +71,7 @@ impl FitContext {
             () = stop.wait() => Stop::of_a_cell(),
             death = self.server.life.died() => CellStop {
                 kind: StopKind::Failed,
-                words: death.words,
+                message: death.message,
             },
         }
     }
@@ -152,14 +152,14 @@ async fn search(context: &FitContext, context_tokens: u64) -> anyhow::Result<()>
         let found = found(&run, &cell);
         context.bus.note(format!(
             "{size} at {}: {}",
-            count_in_words(context_tokens),
+            format_tokens(context_tokens),
             match found {
                 Found::Passes => "fits",
                 Found::Fails => "does not fit",
                 Found::Blocked => "does not fit, and nothing larger is tried",
             }
         ));
-        search.tell(size, found);
+        search.report(size, found);
     }
     Ok(())
 }
@@ -238,7 +238,7 @@ async fn take(context: &FitContext, step: Step) -> anyhow::Result<()> {
         known => known,
     };
     let Some(lost) = lost else { return Ok(()) };
-    tell_lost(&context.bus, &lost)?;
+    report_lost(&context.bus, &lost)?;
     if bring_back(&context.server, &context.bus, &context.stop, &lost).await? {
         warm_up(context).await?;
     }

@@ -13,7 +13,7 @@ const READ: u64 = 4 << 20;
 
 /// What the log in a run's folder tells of the settings `sets` (`KEY=VALUE`). One that it does not
 /// tell of is left out.
-pub fn told_by_log(run: &Path, patterns: &[LogPattern], sets: &[String]) -> Vec<SettingProof> {
+pub fn proofs_from_log(run: &Path, patterns: &[LogPattern], sets: &[String]) -> Vec<SettingProof> {
     let Ok(file) = File::open(run.join("server.log")) else {
         return Vec::new();
     };
@@ -31,26 +31,26 @@ fn proofs(
     patterns: &[LogPattern],
     sets: &[String],
 ) -> Vec<SettingProof> {
-    let mut told: BTreeMap<String, (String, String)> = BTreeMap::new();
+    let mut reported: BTreeMap<String, (String, String)> = BTreeMap::new();
     for line in lines {
         // Each line stands behind its second.
         let line = line.split_once(' ').map_or(line.as_str(), |(_, line)| line);
         for event in events(patterns, line) {
             if let LogEvent::Setting { name, value } = event {
-                told.insert(name, (value, line.to_owned()));
+                reported.insert(name, (value, line.to_owned()));
             }
         }
     }
     let of_set = |set: &String| {
         let (name, value) = set.split_once('=')?;
         let name = name.strip_prefix("sim.").unwrap_or(name);
-        let (told, line) = told.get(name)?;
+        let (reported, line) = reported.get(name)?;
         Some(SettingProof {
             name: name.to_owned(),
             value: value.to_owned(),
-            engaged: Some(same_value(value, told)),
-            told: Some(told.clone()),
-            told_by: Some(format!("the log: {line}")),
+            engaged: Some(same_value(value, reported)),
+            reported: Some(reported.clone()),
+            reported_by: Some(format!("the log: {line}")),
         })
     };
     sets.iter().filter_map(of_set).collect()
@@ -87,7 +87,7 @@ mod tests {
                 ("prefill_chunk", Some(false)),
             ]
         );
-        let by = proofs[0].told_by.as_deref().unwrap();
+        let by = proofs[0].reported_by.as_deref().unwrap();
         assert!(by.starts_with("the log: Concurrency: "), "{by}");
     }
 }

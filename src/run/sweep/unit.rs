@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use super::SweepContext;
-use super::proof::told_by_log;
+use super::proof::proofs_from_log;
 use crate::store::{Stored, read_run};
 use flashrig_clock::{Seconds, Stamp};
-use flashrig_config::in_words;
+use flashrig_config::error_chain;
 use flashrig_process::{
     ExitStatus, Output, OutputLimits, Prepared, Running, Sandbox, Spec, StopReason, TreeEnd,
 };
@@ -35,7 +35,7 @@ const LIMITS: OutputLimits = OutputLimits {
 /// How the process ended.
 struct Ended {
     status: Option<ExitStatus>,
-    words: Option<String>,
+    message: Option<String>,
     leftovers: Option<String>,
 }
 
@@ -49,7 +49,7 @@ pub async fn measure(context: &SweepContext, spec: &SweepSpec, begun: &UnitBegun
     let reading = run.as_deref().map(|run| read(&folder.join(run)));
     let (reading, unreadable) = match reading {
         Some(Ok(reading)) => (Some(reading), None),
-        Some(Err(words)) => (None, Some(words)),
+        Some(Err(message)) => (None, Some(message)),
         None => (None, None),
     };
     let failed = reading.as_ref().is_none_or(|r| r.failed.is_some());
@@ -61,24 +61,24 @@ pub async fn measure(context: &SweepContext, spec: &SweepSpec, begun: &UnitBegun
         .map(|r| r.faults.clone())
         .unwrap_or_default();
     faults.extend(ended.leftovers);
-    let words = failed.then(|| {
+    let message = failed.then(|| {
         let of_run = reading.as_ref().and_then(|r| r.failed.clone());
         let of_end = match ended.status {
             Some(status) => format!("it ended with {status} and left no record"),
             None => "its end is unknown: the helper that watched it was lost".to_owned(),
         };
         of_run
-            .filter(|words| !words.is_empty())
-            .or(ended.words)
+            .filter(|message| !message.is_empty())
+            .or(ended.message)
             .or(unreadable)
             .unwrap_or(of_end)
     });
     let mut server = reading.as_ref().map(|r| r.server.clone());
     if let (Some(server), Some(run)) = (&mut server, &run) {
-        let told = |proof: &SettingProof| proof.engaged.is_some();
-        server.proofs.retain(told);
+        let reported = |proof: &SettingProof| proof.engaged.is_some();
+        server.proofs.retain(reported);
         let sets = spec.sets(begun.combination);
-        for proof in told_by_log(&folder.join(run), &context.log, &sets) {
+        for proof in proofs_from_log(&folder.join(run), &context.log, &sets) {
             if !server.proofs.iter().any(|known| known.name == proof.name) {
                 server.proofs.push(proof);
             }
@@ -99,7 +99,7 @@ pub async fn measure(context: &SweepContext, spec: &SweepSpec, begun: &UnitBegun
         } else {
             UnitOutcome::Measured
         },
-        words,
+        message,
         faults,
         client_bottleneck: reading.as_ref().and_then(|r| r.client_bottleneck),
         figures: reading
@@ -112,16 +112,16 @@ pub async fn measure(context: &SweepContext, spec: &SweepSpec, begun: &UnitBegun
 
 /// The words that the measured command is started with.
 pub fn command_line(spec: &SweepSpec, combination: u32, results: &Path) -> Vec<String> {
-    let mut words = vec![spec.measures.clone()];
-    words.extend(["--server".to_owned(), spec.server.clone()]);
+    let mut message = vec![spec.measures.clone()];
+    message.extend(["--server".to_owned(), spec.server.clone()]);
     for set in spec.sets(combination) {
-        words.extend(["--set".to_owned(), set]);
+        message.extend(["--set".to_owned(), set]);
     }
     let results = results.to_string_lossy().into_owned();
-    words.extend(["--results".to_owned(), results, "--json".to_owned()]);
-    words.extend(spec.added.iter().cloned());
-    words.extend(spec.command.iter().skip(1).cloned());
-    words
+    message.extend(["--results".to_owned(), results, "--json".to_owned()]);
+    message.extend(spec.added.iter().cloned());
+    message.extend(spec.command.iter().skip(1).cloned());
+    message
 }
 
 /// Runs the command to its end, in order when it is asked to stop.
@@ -144,7 +144,7 @@ async fn run(context: &SweepContext, spec: &SweepSpec, begun: &UnitBegun, folder
     process.limits = LIMITS;
     let not_started = |error: anyhow::Error| Ended {
         status: None,
-        words: Some(in_words(&error)),
+        message: Some(error_chain(&error)),
         leftovers: None,
     };
     let running = match Prepared::new(process).await {
@@ -198,7 +198,7 @@ async fn follow(context: &SweepContext, running: Running) -> Ended {
     };
     Ended {
         status: ended.leader.map(|leader| leader.status),
-        words: tail.words(),
+        message: tail.label(),
         leftovers,
     }
 }
@@ -216,9 +216,9 @@ impl Tail {
     }
 
     /// Its error, which comes last, else its last line.
-    fn words(&self) -> Option<String> {
+    fn label(&self) -> Option<String> {
         let at = self.0.iter().rposition(|line| line.starts_with("error: "));
-        let words = match at {
+        let message = match at {
             Some(at) => {
                 let lines: Vec<&str> = self.0.range(at..).map(String::as_str).collect();
                 lines
@@ -234,7 +234,7 @@ impl Tail {
                 .trim()
                 .to_owned(),
         };
-        (!words.is_empty()).then_some(words)
+        (!message.is_empty()).then_some(message)
     }
 }
 
@@ -269,11 +269,11 @@ mod tests {
         for line in ["round 1", "error: it broke", "  because of rain", ""] {
             tail.push(line);
         }
-        assert_eq!(tail.words().as_deref(), Some("it broke\n  because of rain"));
+        assert_eq!(tail.label().as_deref(), Some("it broke\n  because of rain"));
         let mut tail = Tail::default();
-        assert_eq!(tail.words(), None);
+        assert_eq!(tail.label(), None);
         tail.push("killed");
         tail.push("");
-        assert_eq!(tail.words().as_deref(), Some("killed"));
+        assert_eq!(tail.label().as_deref(), Some("killed"));
     }
 }

@@ -14,10 +14,10 @@ use tokio::task::JoinSet;
 use stall::{is_lost, note, stopped};
 
 use super::rounds::own_cpu;
-use super::server_life::{self, Lost, bring_back, found_lost, tell_lost};
+use super::server_life::{self, Lost, bring_back, found_lost, report_lost};
 use super::{Bus, RunError, Stop, warm_up_sessions};
 use flashrig_clock::Seconds;
-use flashrig_config::in_words;
+use flashrig_config::error_chain;
 use flashrig_load::{Client, Meter, Prepared, SessionAttempt, SessionPlan, WarmUp, salt};
 use flashrig_record::{
     Calibration, CellStop, Lane, LeftOut, LoadRun, LoadSpec, LoadWhat, Measured, RunState,
@@ -65,7 +65,7 @@ pub async fn execute(context: &TtftContext, record: LoadRun) -> Result<LoadRun, 
         Err(error) => (None, Some(error)),
     };
     let (state, stopped_because) = match (context.stop.ending(failure.as_ref()), stalled) {
-        ((RunState::Finished, _), Some(words)) => (RunState::Failed, Some(words)),
+        ((RunState::Finished, _), Some(message)) => (RunState::Failed, Some(message)),
         (ending, _) => ending,
     };
     let run = context.bus.with(|store| store.run().cloned());
@@ -120,7 +120,7 @@ async fn measure_all(context: &TtftContext) -> anyhow::Result<Option<String>> {
             .filter(|stop| stop.kind != StopKind::Interrupted);
         keep(context, measured, &rows)?;
         let Some(lost) = lost else { continue };
-        tell_lost(&context.bus, &lost)?;
+        report_lost(&context.bus, &lost)?;
         let is_last = (round, Some(&agents)) == (spec.rounds, spec.sessions.last());
         match bring_back_unless(is_last, context, &lost).await {
             Ok(true) => ended = None,
@@ -129,12 +129,12 @@ async fn measure_all(context: &TtftContext) -> anyhow::Result<Option<String>> {
             Err(error) => {
                 ended = Some(CellStop {
                     kind: StopKind::Failed,
-                    words: in_words(&error),
+                    message: error_chain(&error),
                 })
             }
         }
     }
-    Ok(ended.map(|stop| stop.words))
+    Ok(ended.map(|stop| stop.message))
 }
 
 /// Brings the server back to a known state, where that is wanted, and tells how long it took; `None`

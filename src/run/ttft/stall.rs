@@ -5,11 +5,11 @@ use super::{TtftContext, turns};
 use crate::run::Lost;
 use crate::run::server_life::found_lost;
 use flashrig_record::{CellStop, Lane, Outcome, StopKind, Turn};
-use flashrig_server::{Pulse, Served, pulse, stall_words};
+use flashrig_server::{Pulse, Served, pulse, stall_message};
 
 /// Counts what came of requests.
 pub fn note(served: &mut Served, lanes: &[Lane]) {
-    let reached = turns(lanes).filter(|turn| turn.end != Outcome::Unreachable);
+    let reached = turns(lanes).filter(|turn| turn.outcome != Outcome::Unreachable);
     served.sent += u32::try_from(reached.count()).unwrap_or(u32::MAX);
     let generated = turns(lanes).filter(|turn| turn.ttft_s.is_some());
     served.generated += u32::try_from(generated.count()).unwrap_or(u32::MAX);
@@ -19,7 +19,7 @@ pub fn note(served: &mut Served, lanes: &[Lane]) {
 pub async fn is_lost(context: &TtftContext, lanes: &[Lane]) -> Option<Lost> {
     let is_broken = |turn: &Turn| {
         matches!(
-            turn.end,
+            turn.outcome,
             Outcome::Unreachable | Outcome::Truncated | Outcome::UpstreamError | Outcome::Stalled
         )
     };
@@ -36,19 +36,19 @@ pub async fn stopped(
     served: Served,
     seen: Option<Pulse>,
 ) -> Option<CellStop> {
-    let all = |end| turns(lanes).all(|turn: &Turn| turn.end == end);
+    let all = |end| turns(lanes).all(|turn: &Turn| turn.outcome == end);
     if all(Outcome::Unreachable) {
-        let words = turns(lanes).find_map(|turn| turn.error.as_ref().map(|e| e.message.clone()));
+        let message = turns(lanes).find_map(|turn| turn.error.as_ref().map(|e| e.message.clone()));
         return Some(CellStop {
             kind: StopKind::Failed,
-            words: format!(
+            message: format!(
                 "the server is gone: {}",
-                words.unwrap_or_else(|| "nobody answers there".to_owned())
+                message.unwrap_or_else(|| "nobody answers there".to_owned())
             ),
         });
     }
     let stalled = turns(lanes)
-        .filter(|turn| turn.end == Outcome::Stalled)
+        .filter(|turn| turn.outcome == Outcome::Stalled)
         .count();
     if stalled == 0 {
         return None;
@@ -61,6 +61,6 @@ pub async fn stopped(
     let lines = context.server.last_lines();
     Some(CellStop {
         kind: StopKind::Stalled,
-        words: stall_words("the server", served, stalled, &limit, &pulse, &lines),
+        message: stall_message("the server", served, stalled, &limit, &pulse, &lines),
     })
 }

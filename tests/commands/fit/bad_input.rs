@@ -6,10 +6,10 @@ use std::net::TcpListener;
 use crate::fit::place::{EVEN, Place};
 
 /// Runs `flashrig fit` and expects an end with this code and these words, and no results.
-fn refused(place: &Place, args: &[&str], code: i32, words: &[&str]) {
+fn refused(place: &Place, args: &[&str], code: i32, message: &[&str]) {
     let ran = place.run(["fit"].iter().chain(args));
     assert_eq!(ran.code, Some(code), "{args:?}: {}", ran.stderr);
-    for word in words {
+    for word in message {
         assert!(
             ran.stderr.contains(word),
             "{args:?}: no {word:?} in {}",
@@ -25,7 +25,7 @@ fn refused(place: &Place, args: &[&str], code: i32, words: &[&str]) {
 #[test]
 fn options_that_mean_nothing_are_refused_by_name() {
     let place = Place::new();
-    for (args, words) in [
+    for (args, message) in [
         (
             &["--contexts", "32kk"][..],
             &["--contexts", "32kk", "32k"][..],
@@ -71,7 +71,7 @@ fn options_that_mean_nothing_are_refused_by_name() {
             &["flash-next"],
         ),
     ] {
-        refused(&place, args, 2, words);
+        refused(&place, args, 2, message);
     }
 }
 

@@ -91,8 +91,8 @@ fn the_events_alone_tell_the_same_and_the_report_says_that_times_are_simulated()
     assert!(shown.stdout.contains("4K context"), "{}", shown.stdout);
 
     std::fs::remove_file(folder.join("run.json")).unwrap();
-    let told = place.run(["report".as_ref(), folder.as_os_str(), "--json".as_ref()]);
-    assert_eq!(told.record(), record);
+    let reported = place.run(["report".as_ref(), folder.as_os_str(), "--json".as_ref()]);
+    assert_eq!(reported.record(), record);
 }
 
 #[test]

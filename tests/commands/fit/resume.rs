@@ -140,8 +140,8 @@ fn after_kill_9_the_events_tell_what_was_measured_and_the_run_goes_on() {
     text.push_str("{\"at_s\": 1.0, \"wh");
     std::fs::write(&events, text).unwrap();
     let folder = place.results();
-    let told = place.run(["report".as_ref(), folder.as_os_str(), "--json".as_ref()]);
-    let before = told.record();
+    let reported = place.run(["report".as_ref(), folder.as_os_str(), "--json".as_ref()]);
+    let before = reported.record();
     assert_eq!(before["state"], "unfinished");
     let shown = place.run(["report".as_ref(), folder.as_os_str()]);
     assert!(

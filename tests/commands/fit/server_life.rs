@@ -78,12 +78,12 @@ fn a_death_in_a_combination_is_named_there_and_the_next_one_runs_on_the_server_a
         panic!("{stopped:#?}")
     };
     assert_eq!(one["stopped"]["kind"], "failed");
-    let words = one["stopped"]["words"].as_str().unwrap();
+    let message = one["stopped"]["words"].as_str().unwrap();
     assert!(
-        words.starts_with("the server real died: it was killed by SIGKILL"),
-        "{words}"
+        message.starts_with("the server real died: it was killed by SIGKILL"),
+        "{message}"
     );
-    assert!(words.contains("; its log ends with \""), "{words}");
+    assert!(message.contains("; its log ends with \""), "{message}");
     let sessions = one["sessions"].as_u64().unwrap();
     let judged = cell(&record, 4096, sessions);
     assert_eq!(judged["verdict"], "error");
@@ -106,10 +106,10 @@ fn a_server_that_may_not_be_started_again_ends_the_run_which_goes_on_with_resume
     assert_eq!(ran.code, Some(3), "{}", ran.stderr);
     let record = ran.record();
     assert_eq!(record["state"], "failed");
-    let words = record["stopped_because"].as_str().unwrap();
+    let message = record["stopped_because"].as_str().unwrap();
     assert!(
-        words.contains("killed by SIGKILL") && words.contains("restart = false"),
-        "{words}"
+        message.contains("killed by SIGKILL") && message.contains("restart = false"),
+        "{message}"
     );
     assert_eq!(record["measured"].as_array().unwrap().len(), 2);
     let folder = place.results();

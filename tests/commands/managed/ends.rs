@@ -46,20 +46,20 @@ fn descendants(root: u32) -> Vec<(u32, String)> {
     let rows: Vec<(u32, u32, String)> = text
         .lines()
         .filter_map(|line| {
-            let mut words = line.split_whitespace();
-            let (pid, parent) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-            Some((pid, parent, words.collect::<Vec<_>>().join(" ")))
+            let mut message = line.split_whitespace();
+            let (pid, parent) = (message.next()?.parse().ok()?, message.next()?.parse().ok()?);
+            Some((pid, parent, message.collect::<Vec<_>>().join(" ")))
         })
         .collect();
     let mut found = vec![root];
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     while let Some(parent) = found.pop() {
         for (pid, _, command) in rows.iter().filter(|(_, of, _)| *of == parent) {
             found.push(*pid);
-            told.push((*pid, command.clone()));
+            reported.push((*pid, command.clone()));
         }
     }
-    told
+    reported
 }
 
 #[test]

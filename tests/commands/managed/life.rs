@@ -53,9 +53,9 @@ async fn a_death_is_noticed_at_once_and_a_restart_is_at_the_same_address() {
     signal(first, Signal::SIGKILL);
     let death = soon("the death is told", waiting).await.unwrap();
     assert!(
-        death.words.contains("killed by SIGKILL") && death.words.contains("not flashrig's"),
+        death.message.contains("killed by SIGKILL") && death.message.contains("not flashrig's"),
         "{}",
-        death.words
+        death.message
     );
     assert!(
         death
@@ -133,12 +133,12 @@ async fn a_server_that_does_not_come_back_says_why_and_stop_cuts_its_start_short
     assert!(matches!(cut, Err(LifeError::Ended)), "{cut:?}");
 
     let error = soon("it fails", life.restart()).await.unwrap_err();
-    let LifeError::Start(StartError::Died { words, .. }) = &error else {
+    let LifeError::Start(StartError::Died { message, .. }) = &error else {
         panic!("{error}");
     };
-    assert!(words.contains("exit code 3"), "{words}");
+    assert!(message.contains("exit code 3"), "{message}");
     assert!(error.to_string().contains("cannot load"), "{error}");
-    assert!(life.death().unwrap().words.contains("did not come back"));
+    assert!(life.death().unwrap().message.contains("did not come back"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -166,9 +166,9 @@ async fn flags_are_checked_without_starting_anything() {
     check_flags(&target(&place, "real")).await.unwrap();
     place.profile("odd", &real().replace("\"--speed\"", "\"--sped\""));
     let error = check_flags(&target(&place, "odd")).await.unwrap_err();
-    let words = error.to_string();
+    let message = error.to_string();
     assert!(
-        words.contains("does not know the flag --sped (did you mean --speed?)"),
-        "{words}"
+        message.contains("does not know the flag --sped (did you mean --speed?)"),
+        "{message}"
     );
 }

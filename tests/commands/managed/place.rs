@@ -32,8 +32,8 @@ impl Ran {
         serde_json::from_str(&self.out).unwrap_or_else(|_| panic!("{}{}", self.out, self.err))
     }
 
-    pub fn says(&self, words: &[&str]) {
-        for word in words {
+    pub fn says(&self, message: &[&str]) {
+        for word in message {
             assert!(self.err.contains(word), "{word:?} is not in: {}", self.err);
         }
     }

@@ -4,7 +4,7 @@ use crate::managed::place::{Place, real};
 
 #[test]
 fn a_profile_that_cannot_be_started_is_refused_with_file_and_field() {
-    for (from, to, words) in [
+    for (from, to, message) in [
         (
             "{speed}",
             "{sped}",
@@ -138,7 +138,7 @@ fn a_profile_that_cannot_be_started_is_refused_with_file_and_field() {
             let ran = place.run(args);
             assert_eq!(ran.code, Some(2), "{to}: {}", ran.err);
             ran.says(&["x.toml"]);
-            ran.says(words);
+            ran.says(message);
         }
     }
 }

@@ -69,19 +69,19 @@ fn a_death_before_anything_is_measured_is_told_with_its_signal() {
     place.profile("slow", &scripted(&script, "60s"));
     let args = ["ttft", "--server", "slow", "--set", "model=m"];
     let mut child = place.command(&args).spawn().unwrap();
-    let mut told = BufReader::new(child.stderr.take().unwrap());
+    let mut reported = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     while !line.contains("finding out how") {
         line.clear();
-        assert_ne!(told.read_line(&mut line).unwrap(), 0, "it ended before");
+        assert_ne!(reported.read_line(&mut line).unwrap(), 0, "it ended before");
     }
     let pid = fs::read_to_string(&note).unwrap().trim().parse().unwrap();
     signal(pid, Signal::SIGKILL);
     let mut rest = String::new();
-    told.read_to_string(&mut rest).unwrap();
+    reported.read_to_string(&mut rest).unwrap();
     assert_eq!(ended(child), Some(3), "{rest}");
-    let words = "died before anything was measured: it was killed by SIGKILL";
-    assert!(rest.contains(words), "{rest}");
+    let message = "died before anything was measured: it was killed by SIGKILL";
+    assert!(rest.contains(message), "{rest}");
 }
 
 #[test]
@@ -101,8 +101,8 @@ fn a_context_beyond_what_the_server_tells_is_said_to_be() {
     let more = ["--context", "1m", "--agents", "1", "--answer-tokens", "16"];
     let ran = place.run(&[&["ttft", "--server", "real"][..], &more].concat());
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    let words = "(as given; the server says 131,072)";
-    assert!(ran.out.contains(words), "{}", ran.out);
+    let message = "(as given; the server says 131,072)";
+    assert!(ran.out.contains(message), "{}", ran.out);
 }
 
 #[test]
@@ -110,11 +110,11 @@ fn a_run_does_not_go_on_with_another_server() {
     let place = Place::new();
     place.profile("real", &real());
     let folder = stopped(&place);
-    let refused = |words: &[&str]| {
+    let refused = |message: &[&str]| {
         let ran = place.run(&["fit", "--resume", &folder]);
         assert_eq!(ran.code, Some(2), "{}", ran.err);
         ran.says(&["the server is not the one that the run"]);
-        ran.says(words);
+        ran.says(message);
     };
     place.profile("real", &real().replace("default = 4", "default = 3"));
     refused(&["its settings was", "max_concurrent=4", "max_concurrent=3"]);

@@ -52,12 +52,12 @@ fn a_probe_starts_the_server_says_with_what_and_ends_it() {
     assert!(!is_alive(u32::try_from(pid).unwrap()), "it still runs");
 
     let text = place.run(&["servers", "probe", "real"]).out;
-    for words in [
+    for message in [
         "ready     after ",
         "max_concurrent = 4, proven by the log: Concurrency: --max-concurrent=4",
         "speed = 50, not proven",
     ] {
-        assert!(text.contains(words), "{words}: {text}");
+        assert!(text.contains(message), "{message}: {text}");
     }
 }
 
@@ -75,7 +75,7 @@ fn what_is_set_reaches_the_server_and_an_unknown_name_is_answered_with_the_neare
     assert_eq!(server["name"], "real with max_concurrent=2, share=0.3");
     assert_eq!(proof(&server["managed"], "max_concurrent")["told"], "2");
     assert_eq!(proof(&server["managed"], "share")["value"], "0.3");
-    for (change, words) in [
+    for (change, message) in [
         ("max_concurent=2", "did you mean \"max_concurrent\"?"),
         ("max_concurrent=two", "must be a whole number, like 4"),
         ("speed=fast", "must be a number, like 50"),
@@ -83,7 +83,7 @@ fn what_is_set_reaches_the_server_and_an_unknown_name_is_answered_with_the_neare
     ] {
         let ran = set(&["--set", change]);
         assert_eq!(ran.code, Some(2), "{}", ran.err);
-        ran.says(&["real.toml", change, words]);
+        ran.says(&["real.toml", change, message]);
     }
     let ran = place.run(&["ttft", "--set", "max_concurent=2"]);
     assert_eq!(ran.code, Some(2), "{}", ran.err);

@@ -71,15 +71,15 @@ impl Agent {
             }
             // What is said from now on begins with these words, before all that was said.
             "begin" => {
-                let words = format!("{rest} {}", SENTENCE.repeat(40));
-                self.messages[0]["content"] = words.into();
+                let message = format!("{rest} {}", SENTENCE.repeat(40));
+                self.messages[0]["content"] = message.into();
             }
             // Lets its token slip, as an agent does that prints its environment.
             "tell-token" => {
                 let token = std::env::var("FLASHRIG_TOKEN").unwrap();
-                let words = format!("my token is {token}");
+                let message = format!("my token is {token}");
                 self.messages
-                    .push(json!({"role": "user", "content": words}));
+                    .push(json!({"role": "user", "content": message}));
             }
             // A request beside the thread.
             "side" => {
@@ -133,11 +133,11 @@ impl Agent {
             // in the named file.
             "leave-listener" => {
                 let me = std::env::current_exe().unwrap();
-                let words: Vec<String> = PLAY.iter().map(|w| (*w).to_owned()).collect();
+                let message: Vec<String> = PLAY.iter().map(|w| (*w).to_owned()).collect();
                 let command = format!(
                     "trap '' TERM HUP INT; setsid '{}' {} 'listen {rest}' &",
                     me.display(),
-                    words.join(" ")
+                    message.join(" ")
                 );
                 self.step("sh", &command);
                 while !Path::new(rest).exists() {

@@ -15,11 +15,11 @@ fn sound() -> Stage {
 }
 
 /// Runs, and checks the code, every one of `words`, and that nothing was left behind.
-fn refused(stage: &Stage, args: &[&str], code: i32, words: &[&str]) -> String {
+fn refused(stage: &Stage, args: &[&str], code: i32, message: &[&str]) -> String {
     let ran = stage.run(args);
     assert_eq!(ran.code, Some(code), "{args:?}: {ran:#?}");
     assert_eq!(ran.stdout, "", "{args:?}");
-    for word in words {
+    for word in message {
         assert!(
             ran.stderr.contains(word),
             "{args:?}: {word:?} in {}",
@@ -39,7 +39,7 @@ fn refused(stage: &Stage, args: &[&str], code: i32, words: &[&str]) -> String {
 }
 
 /// The same for a pair of the tiny task with more arguments; the error takes one line.
-fn pair_refused(stage: &Stage, more: &[&str], code: i32, words: &[&str]) {
+fn pair_refused(stage: &Stage, more: &[&str], code: i32, message: &[&str]) {
     let mut args = vec!["pair", "--quiet"];
     if !more.contains(&"--task") {
         args.extend(["--task", "tiny"]);
@@ -48,7 +48,7 @@ fn pair_refused(stage: &Stage, more: &[&str], code: i32, words: &[&str]) {
         args.extend(["--agent", "mine"]);
     }
     args.extend(more);
-    let error = refused(stage, &args, code, words);
+    let error = refused(stage, &args, code, message);
     assert_eq!(error.trim_end().lines().count(), 1, "{error}");
 }
 
@@ -60,9 +60,9 @@ fn an_unknown_task_is_answered_with_the_nearest_name() {
 
 #[test]
 fn an_unknown_agent_is_answered_with_the_nearest_name() {
-    let words = ["\"cluade\"", "did you mean \"claude\"?"];
-    pair_refused(&sound(), &["--task", "tiny@cluade"], USAGE, &words);
-    pair_refused(&sound(), &["--agent", "cluade"], USAGE, &words);
+    let message = ["\"cluade\"", "did you mean \"claude\"?"];
+    pair_refused(&sound(), &["--task", "tiny@cluade"], USAGE, &message);
+    pair_refused(&sound(), &["--agent", "cluade"], USAGE, &message);
 }
 
 #[test]
@@ -219,8 +219,13 @@ fn a_server_address_that_is_none_is_refused() {
 
 #[test]
 fn a_model_that_is_not_served_is_answered_with_those_that_are() {
-    let words = ["\"flashrig-sum\"", "did you mean \"flashrig-sim\"?"];
-    pair_refused(&sound(), &["--model", "flashrig-sum"], SURROUNDINGS, &words);
+    let message = ["\"flashrig-sum\"", "did you mean \"flashrig-sim\"?"];
+    pair_refused(
+        &sound(),
+        &["--model", "flashrig-sum"],
+        SURROUNDINGS,
+        &message,
+    );
     let server = Faulty::start(|_| Answer::Good);
     let args = ["--server", &server.url, "--model", "other"];
     pair_refused(
@@ -259,19 +264,19 @@ fn a_port_that_is_in_use_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let port = format!("port {}", taken.local_addr().unwrap().port());
-    let words = [port.as_str(), "in use"];
+    let message = [port.as_str(), "in use"];
     refused(
         &sound(),
         &["sim", "--listen", &address],
         SURROUNDINGS,
-        &words,
+        &message,
     );
 }
 
 #[test]
 fn numbers_and_durations_that_make_no_sense_are_usage_errors() {
     let stage = sound();
-    for (args, words) in [
+    for (args, message) in [
         (&["--rounds", "0"][..], &["--rounds", "0"][..]),
         (&["--rounds", "many"], &["--rounds", "many"]),
         (
@@ -321,7 +326,7 @@ fn numbers_and_durations_that_make_no_sense_are_usage_errors() {
             all.extend(["--agent", "mine"]);
         }
         all.extend(args);
-        refused(&stage, &all, USAGE, words);
+        refused(&stage, &all, USAGE, message);
     }
 }
 

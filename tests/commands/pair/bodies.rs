@@ -163,9 +163,9 @@ fn telltale() -> String {
                 .first()
                 .is_some_and(|l| l.starts_with("POST /v1/chat"))
             {
-                let words = format!("your key is {key:?}");
+                let message = format!("your key is {key:?}");
                 let text = event(
-                    serde_json::json!({"role": "assistant", "content": words}),
+                    serde_json::json!({"role": "assistant", "content": message}),
                     Value::Null,
                 );
                 let stop = event(serde_json::json!({}), "stop".into());

@@ -44,23 +44,27 @@ fn an_agent_that_sends_its_prompt_to_a_public_host_is_refused_listed_and_marked_
             ]
         );
         assert_eq!(session["tried_to_leave"], true);
-        let told = stage.result_text(&format!(
+        let reported = stage.result_text(&format!(
             "sessions/{}/transcript.txt",
             text(&session, "folder")
         ));
-        assert_eq!(told.matches("HTTP/1.1 403 Forbidden").count(), 3, "{told}");
-        println!("{told}");
+        assert_eq!(
+            reported.matches("HTTP/1.1 403 Forbidden").count(),
+            3,
+            "{reported}"
+        );
+        println!("{reported}");
     }
     assert_eq!(ran.functional(), "pass", "{ran:#?}");
     assert_eq!(ran.code, Some(0), "{ran:#?}");
-    let words = "tiny tried to leave the machine: statsig.example.com:443 (4 times), \
+    let message = "tiny tried to leave the machine: statsig.example.com:443 (4 times), \
                  collect.example.com:80 (twice), refused";
     let warnings = ran.record()["verdict"]["warnings"].to_string();
-    assert!(warnings.contains(words), "{warnings}");
+    assert!(warnings.contains(message), "{warnings}");
     let report = stage
         .run(&["report", stage.results().to_str().unwrap()])
         .stdout;
-    assert!(report.contains(words), "{report}");
+    assert!(report.contains(message), "{report}");
     assert!(
         report.contains("done, tried to leave the machine"),
         "{report}"
@@ -92,13 +96,13 @@ fn start_up_fetches_of_a_common_client_are_refused_at_once_and_loopback_is_not_d
         );
         // The one that went to the gateway arrived there.
         assert_eq!(session["probe_requests"], 1, "{session:#}");
-        let told = stage.result_text(&format!(
+        let reported = stage.result_text(&format!(
             "sessions/{}/transcript.txt",
             text(&session, "folder")
         ));
         assert!(
-            told.contains("flashrig's egress guard refused GET fetch.example.com:80"),
-            "{told}"
+            reported.contains("flashrig's egress guard refused GET fetch.example.com:80"),
+            "{reported}"
         );
     }
 }

@@ -156,14 +156,14 @@ fn three_arms_stand_side_by_side_and_gated_costs_no_more_than_together_without_b
 
     let report = stage.run(&["report", &stage.results().display().to_string()]);
     let shown = report.stdout;
-    for words in [
+    for message in [
         "gated arm: 1 at once, fifo",
         " gate ",
         ", gated ",
         ", back to back ",
         "gated over together ",
     ] {
-        assert!(shown.contains(words), "{words:?} is not in {shown}");
+        assert!(shown.contains(message), "{message:?} is not in {shown}");
     }
     assert!(
         shown.contains(" soonest") || shown.contains("all three take the same time"),
@@ -314,7 +314,7 @@ fn a_cold_gated_arm_finds_nothing_of_another_arm_in_the_servers_cache() {
 #[test]
 fn options_that_would_do_nothing_are_usage_errors() {
     let stage = Stage::with(&GOOD);
-    for (args, words) in [
+    for (args, message) in [
         (
             &["--gate-order", "fifo"][..],
             "--gate-order orders a gate that is not there",
@@ -324,6 +324,6 @@ fn options_that_would_do_nothing_are_usage_errors() {
     ] {
         let ran = stage.pair(args);
         assert_eq!(ran.code, Some(2), "{ran:#?}");
-        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+        assert!(ran.stderr.contains(message), "{}", ran.stderr);
     }
 }

@@ -152,10 +152,10 @@ fn a_server_that_may_not_be_started_again_ends_the_run_with_what_to_do() {
     assert_eq!(ran.code, Some(3), "{ran:#?}");
     let record = ran.record();
     assert_eq!(record["state"], "failed");
-    let words = text(&record, "stopped_because");
+    let message = text(&record, "stopped_because");
     assert!(
-        words.contains("killed by SIGKILL") && words.contains("restart = false"),
-        "{words}"
+        message.contains("killed by SIGKILL") && message.contains("restart = false"),
+        "{message}"
     );
     assert_eq!(life(&record), ["died"]);
     assert_eq!(record["verdict"]["time"], "unknown");
@@ -173,10 +173,10 @@ fn a_server_that_does_not_come_back_ends_the_run() {
     stage.nothing_left();
     assert_eq!(ran.code, Some(3), "{ran:#?}");
     let record = ran.record();
-    let words = text(&record, "stopped_because");
+    let message = text(&record, "stopped_because");
     assert!(
-        words.contains("could not be started again") && words.contains("exit code 7"),
-        "{words}"
+        message.contains("could not be started again") && message.contains("exit code 7"),
+        "{message}"
     );
     assert_eq!(record["rounds"].as_array().unwrap().len(), 1);
 }
@@ -233,7 +233,7 @@ fn a_reset_comes_before_each_arm_and_is_in_none() {
 #[test]
 fn a_server_that_nobody_says_how_to_reset_is_not_reset() {
     let stage = Stage::with(&GOOD);
-    for (server, more, words) in [
+    for (server, more, message) in [
         ("sim", "--no-bodies", "is simulated within flashrig"),
         (
             "http://127.0.0.1:9",
@@ -244,6 +244,6 @@ fn a_server_that_nobody_says_how_to_reset_is_not_reset() {
     ] {
         let ran = stage.pair(&["--server", server, "--reset", more]);
         assert_eq!(ran.code, Some(2), "{ran:#?}");
-        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+        assert!(ran.stderr.contains(message), "{}", ran.stderr);
     }
 }

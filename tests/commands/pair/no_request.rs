@@ -49,12 +49,12 @@ fn a_command_agent_is_told_everything_by_environment_and_by_placeholder() {
     let me = std::env::current_exe().unwrap();
     let sh = "sh test \"$FLASHRIG_WORKSPACE\" = \"$PWD\" && test {workspace} = \"$PWD\" \
               && test {model} = \"$FLASHRIG_MODEL\" && test {token} = \"$FLASHRIG_TOKEN\"";
-    let words = [&["ask", sh, "write greeting.txt hello"][..]].concat();
+    let message = [&["ask", sh, "write greeting.txt hello"][..]].concat();
     let command = format!(
         "'{}' {} {}",
         me.display(),
         PLAY.join(" "),
-        words
+        message
             .iter()
             .map(|w| format!("'{w}'"))
             .collect::<Vec<_>>()

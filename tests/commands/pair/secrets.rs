@@ -150,9 +150,9 @@ fn assert_nowhere(stage: &Stage, ran: &Ran, echo: &str) {
     // The server did say it, and the agent did tell it on: what is missing was taken out.
     let session = &ran.sessions()[0];
     let folder = format!("sessions/{}", session["folder"].as_str().unwrap());
-    let told = stage.result_text(&format!("{folder}/transcript.txt"));
+    let reported = stage.result_text(&format!("{folder}/transcript.txt"));
     let masked = echo.replace("KEY", &"*".repeat(KEY.len()));
-    assert!(told.contains(&masked), "{told}");
+    assert!(reported.contains(&masked), "{reported}");
 }
 
 #[test]

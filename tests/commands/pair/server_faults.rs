@@ -257,8 +257,8 @@ fn another_model_than_the_one_asked_for_is_told() {
         );
     }
     let warnings = ran.record()["verdict"]["warnings"].to_string();
-    let words = "another model than the one asked for answered";
-    assert!(warnings.contains(words), "{warnings}");
+    let message = "another model than the one asked for answered";
+    assert!(warnings.contains(message), "{warnings}");
 }
 
 #[test]

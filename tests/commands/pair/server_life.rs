@@ -94,11 +94,11 @@ fn a_server_of_somebody_else_that_is_gone_ends_its_arm_at_once_and_the_run_with_
     assert_eq!(ran.code, Some(3), "{ran:#?}");
     let record = ran.record();
     assert_eq!(record["state"], "failed");
-    let words = text(&record, "stopped_because");
+    let message = text(&record, "stopped_because");
     assert!(
-        words.contains("no server answers at")
-            && words.contains("start it again and run this again"),
-        "{words}"
+        message.contains("no server answers at")
+            && message.contains("start it again and run this again"),
+        "{message}"
     );
     // The arm is there with all its rows, and the round says why it does not count.
     let arms = round(&record)["arms"].as_array().unwrap();

@@ -2,7 +2,7 @@
 //! servers or half ones.
 
 mod profiles;
-mod told;
+mod reported;
 mod trouble;
 
 use std::fs;

@@ -44,7 +44,7 @@ fn every_profile_is_listed_with_what_it_is_and_where() {
 fn a_profile_that_cannot_be_used_is_named_with_file_line_and_field() {
     let begun = "schema = \"flashrig.server/1\"\nkind = \"attached\"\ntitle = \"x\"\n\
                  url = \"http://h:1\"\n";
-    for (text, words) in [
+    for (text, message) in [
         (
             "[[log]]\nevent = \"refused\"\npattern = '(?<needed_mb>\\d+'\n",
             &["x.toml", "line 7, column 11", "is no regular expression"][..],
@@ -91,7 +91,7 @@ fn a_profile_that_cannot_be_used_is_named_with_file_line_and_field() {
         for args in [&["list"][..], &["probe", "x"]] {
             let ran = servers_in(project.path(), args);
             assert_eq!(ran.code, Some(2), "{text}: {}", ran.err);
-            for word in words {
+            for word in message {
                 assert!(ran.err.contains(word), "{word}: {}", ran.err);
             }
         }
@@ -118,11 +118,11 @@ fn the_log_that_the_simulated_server_writes_is_read_by_its_own_profile() {
     assert_eq!(sim.ended().0, Some(0));
     let patterns = Library::new(None).load("sim").unwrap().interface.log;
     let text = fs::read_to_string(&log).unwrap();
-    let told: Vec<LogEvent> = text
+    let reported: Vec<LogEvent> = text
         .lines()
         .flat_map(|line| events(&patterns, line))
         .collect();
-    let has = |wanted: &dyn Fn(&LogEvent) -> bool| told.iter().any(wanted);
+    let has = |wanted: &dyn Fn(&LogEvent) -> bool| reported.iter().any(wanted);
     assert!(
         has(&|event| matches!(event, LogEvent::Setting { name, value }
             if name == "max_concurrent" && value == "4")),

@@ -24,13 +24,13 @@ fn a_server_that_is_healthy_and_never_generates_is_named_within_the_limit() {
         });
         let probed = servers(&["probe", &url, "--first-token-limit", "1s"]);
         assert_eq!(probed.code, Some(1), "{}{}", probed.out, probed.err);
-        for words in [
+        for message in [
             "it accepts requests and does not generate: no token within 1.0 s",
             "on /v1/chat/completions, while /health answers 200 and /v1/models answers 200",
             "Anthropic messages  not tried",
             "version   unknown",
         ] {
-            assert!(probed.out.contains(words), "{words}: {}", probed.out);
+            assert!(probed.out.contains(message), "{message}: {}", probed.out);
         }
         let probe = servers(&["probe", &url, "--first-token-limit", "1s", "--json"]).json();
         assert_eq!(probe["generates"], "accepts_only");
@@ -47,8 +47,8 @@ fn a_server_that_falls_silent_after_some_requests_is_named_too() {
     // A second of the server's own time is at least one on the wall.
     let probed = servers(&["probe", &sim.url(), "--first-token-limit", "1s"]);
     assert_eq!(probed.code, Some(1), "{}{}", probed.out, probed.err);
-    let words = "it accepts requests and does not generate: no token within";
-    assert!(probed.out.contains(words), "{}", probed.out);
+    let message = "it accepts requests and does not generate: no token within";
+    assert!(probed.out.contains(message), "{}", probed.out);
     assert!(probed.out.contains("/health answers 200"), "{}", probed.out);
 }
 
@@ -93,7 +93,7 @@ fn nobody_there_a_web_page_a_missing_key_and_slips_are_told_in_plain_words() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         format!("http://{}", listener.local_addr().unwrap())
     };
-    for (args, code, words) in [
+    for (args, code, message) in [
         (
             &["probe", &nobody][..],
             3,
@@ -124,7 +124,7 @@ fn nobody_there_a_web_page_a_missing_key_and_slips_are_told_in_plain_words() {
     ] {
         let probed = servers(args);
         assert_eq!(probed.code, Some(code), "{args:?}: {}", probed.err);
-        assert!(probed.err.contains(words), "{args:?}: {}", probed.err);
+        assert!(probed.err.contains(message), "{args:?}: {}", probed.err);
         assert_eq!(probed.out, "", "{args:?}");
     }
 }

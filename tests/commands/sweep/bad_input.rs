@@ -4,10 +4,10 @@ use crate::pair::stage::Stage;
 use crate::sweep::setting::{QUICK, profile, stage};
 
 /// Runs a sweep and expects an end with code 2 and these words, and no results.
-fn refused(stage: &Stage, options: &[&str], command: &[&str], words: &[&str]) {
+fn refused(stage: &Stage, options: &[&str], command: &[&str], message: &[&str]) {
     let ran = stage.run(&[&["sweep"], options, command].concat());
     assert_eq!(ran.code, Some(2), "{options:?} {command:?}: {}", ran.stderr);
-    for word in words {
+    for word in message {
         assert!(
             ran.stderr.contains(word),
             "{options:?} {command:?}: no {word:?} in {}",
@@ -27,7 +27,7 @@ fn quick() -> Vec<&'static str> {
 #[test]
 fn settings_that_make_no_sweep_are_refused_with_what_was_typed() {
     let stage = stage();
-    for (sets, words) in [
+    for (sets, message) in [
         (&[][..], &["nothing to sweep over", "--set"][..]),
         (
             &["--set", "max_concurrent"],
@@ -59,7 +59,7 @@ fn settings_that_make_no_sweep_are_refused_with_what_was_typed() {
             &["--rounds"],
         ),
     ] {
-        refused(&stage, &[&SET[..2], sets].concat(), &quick(), words);
+        refused(&stage, &[&SET[..2], sets].concat(), &quick(), message);
     }
     let many: Vec<String> = (1..=300).map(|n| n.to_string()).collect();
     let many = format!("max_concurrent={}", many.join(","));
@@ -74,14 +74,14 @@ fn settings_that_make_no_sweep_are_refused_with_what_was_typed() {
 #[test]
 fn options_that_the_sweep_gives_itself_are_refused_by_name() {
     let stage = stage();
-    for (option, words) in [
+    for (option, message) in [
         (&["--server", "sim"][..], "--server after `--`"),
         (&["--server=sim"], "--server after `--`"),
         (&["--set", "max_concurrent=4"], "--set after `--`"),
         (&["--results", "elsewhere"], "--results after `--`"),
         (&["--json"], "--json after `--`"),
     ] {
-        refused(&stage, &SET, &[&quick()[..], option].concat(), &[words]);
+        refused(&stage, &SET, &[&quick()[..], option].concat(), &[message]);
     }
     let fit = ["--", "fit", "--contexts", "4k", "--resume", "somewhere"];
     refused(&stage, &SET, &fit, &["--resume after `--`"]);
@@ -92,7 +92,7 @@ fn options_that_the_sweep_gives_itself_are_refused_by_name() {
 #[test]
 fn commands_that_cannot_be_measured_or_read_are_refused() {
     let stage = stage();
-    for (command, words) in [
+    for (command, message) in [
         (&[][..], &["there is no command to measure", "ttft"][..]),
         (&["--"], &["there is no command to measure"]),
         (
@@ -122,7 +122,7 @@ fn commands_that_cannot_be_measured_or_read_are_refused() {
         ),
         (&["--", "ttft", "--speed", "0"], &["--speed 0"]),
     ] {
-        refused(&stage, &SET, command, words);
+        refused(&stage, &SET, command, message);
     }
 }
 
@@ -135,7 +135,7 @@ fn a_server_that_cannot_be_started_anew_is_refused() {
          url = \"http://127.0.0.1:9\"\n",
     );
     let set = ["--set", "max_concurrent=1,2"];
-    for (server, words) in [
+    for (server, message) in [
         (
             "http://127.0.0.1:9",
             "starts the server anew for each measurement",
@@ -145,7 +145,7 @@ fn a_server_that_cannot_be_started_anew_is_refused() {
         ("evn", "did you mean \"even\"?"),
     ] {
         let options = [&["--server", server], &set[..]].concat();
-        refused(&stage, &options, &quick(), &[server, words]);
+        refused(&stage, &options, &quick(), &[server, message]);
     }
     profile(&stage, "broken", "max_concurrent = 0\n");
     let options = [&["--server", "broken"], &set[..]].concat();

@@ -139,10 +139,10 @@ fn a_combination_that_fails_is_kept_with_the_words_of_its_command() {
             (&unit["outcome"], &unit["exit_code"]),
             (&json!("failed"), &json!(2))
         );
-        let words = unit["words"].as_str().unwrap();
+        let message = unit["words"].as_str().unwrap();
         assert!(
-            words.starts_with("--prompt 512 and an answer of 4 tokens are beyond"),
-            "{words}"
+            message.starts_with("--prompt 512 and an answer of 4 tokens are beyond"),
+            "{message}"
         );
     }
     assert!(

@@ -180,10 +180,10 @@ fn what_differs_from_the_sweep_is_refused_and_nothing_is_changed() {
     wait_until("no process is left", || alive(stage.folder()).is_empty());
     let before = stage.result_text("events.jsonl");
     let folder = stage.results().display().to_string();
-    let refused = |more: &[&str], words: &str| {
+    let refused = |more: &[&str], message: &str| {
         let ran = stage.run(&[&["sweep", "--resume", &folder], more].concat());
         assert_eq!(ran.code, Some(2), "{more:?}: {}", ran.stderr);
-        let says = ran.stderr.contains(words) && ran.stderr.contains("without --resume");
+        let says = ran.stderr.contains(message) && ran.stderr.contains("without --resume");
         assert!(says, "{more:?}: {}", ran.stderr);
     };
     for more in [

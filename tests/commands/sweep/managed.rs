@@ -180,7 +180,7 @@ fn kill_9_takes_the_server_along_and_another_program_is_not_gone_on_with() {
 #[test]
 fn flags_and_variables_that_do_not_exist_are_refused_by_name_before_the_first_unit() {
     let stage = with_own();
-    for (sets, words) in [
+    for (sets, message) in [
         (
             &["--set", "max_concurrent=1,4", "--set", "frobnicate=1"][..],
             &["does not know the flag --frobnicate", "0.1.0"][..],
@@ -201,7 +201,7 @@ fn flags_and_variables_that_do_not_exist_are_refused_by_name_before_the_first_un
         let args = [&["sweep", "--server", "own"], sets, &["--"], &TTFT].concat();
         let ran = stage.run(&args);
         assert_eq!(ran.code, Some(2), "{sets:?}: {}", ran.stderr);
-        for word in words {
+        for word in message {
             assert!(ran.stderr.contains(word), "{sets:?}: {}", ran.stderr);
         }
         assert!(!stage.project().join("results").exists(), "{sets:?}");

@@ -79,7 +79,7 @@ fn the_report_names_the_best_and_no_table_is_wider_than_100_columns() {
     let json = sweep(&stage, &options, &QUICK).record();
     let folder = stage.results().display().to_string();
     let text = stage.run(&["report", &folder]).stdout;
-    for words in [
+    for message in [
         "SIMULATED server at speed 100",
         "flashrig sweep · model m · even 0.1.0 · context 65,536",
         "measuring: ttft --agents 1 --prompt 512 --answer-tokens 4 --speed 100 --rounds 1",
@@ -91,7 +91,7 @@ fn the_report_names_the_best_and_no_table_is_wider_than_100_columns() {
         "\n  max_concurrent  proven by the log\n",
         "\n  cache_tokens    not proven: the server told nothing of it",
     ] {
-        assert!(text.contains(words), "no {words:?} in {text}");
+        assert!(text.contains(message), "no {message:?} in {text}");
     }
     let answer = json["verdict"]["answer"][0].as_str().unwrap();
     assert!(text.contains(answer), "{text}");

@@ -148,11 +148,11 @@ fn while_running_in(
             .ok()
             .map(|entry| entry.path())
     };
-    let is_told = || {
+    let is_reported = || {
         let events = std::fs::read_to_string(run()?.join("events.jsonl")).ok()?;
         events.contains(what).then_some(())
     };
-    while is_told().is_none() {
+    while is_reported().is_none() {
         assert!(Instant::now() < patience, "the events never told of {what}");
         std::thread::sleep(Duration::from_millis(5));
     }

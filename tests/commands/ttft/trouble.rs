@@ -31,14 +31,14 @@ fn a_server_that_stops_answering_is_named_and_what_was_measured_stays() {
     assert_eq!(ran.code, Some(3), "{ran:#?}");
     let run = ran.json();
     assert_eq!(run["state"], "failed");
-    let words = run["stopped_because"].as_str().unwrap();
+    let message = run["stopped_because"].as_str().unwrap();
     assert!(
-        words.starts_with(
+        message.starts_with(
             "the server accepted 7 requests, generated for 6, then for none: 1 waited 5 s in vain"
         ),
-        "{words}"
+        "{message}"
     );
-    assert!(words.contains("its health check says 200"), "{words}");
+    assert!(message.contains("its health check says 200"), "{message}");
     let rows = run["ttft"].as_array().unwrap();
     let answered: Vec<u64> = rows
         .iter()
@@ -147,12 +147,12 @@ fn a_run_that_was_killed_is_reported_with_what_was_measured() {
         .output()
         .unwrap();
     let text = String::from_utf8(report.stdout).unwrap();
-    for words in [
+    for message in [
         "at once",
         "The first token of a prompt of 2K tokens took",
         "was killed",
     ] {
-        assert!(text.contains(words), "{words:?} is not in: {text}");
+        assert!(text.contains(message), "{message:?} is not in: {text}");
     }
     assert!(!text.contains("Nothing was measured"), "{text}");
 }
@@ -180,8 +180,8 @@ fn a_server_that_is_gone_ends_the_run_with_what_was_measured() {
     let (code, run) = while_running(&args, "cell_measured", |_| server.stop());
     assert_eq!(code, Some(3), "{run:#}");
     assert_eq!(run["state"], "failed");
-    let words = run["stopped_because"].as_str().unwrap();
-    assert!(words.contains("gone"), "{words}");
+    let message = run["stopped_because"].as_str().unwrap();
+    assert!(message.contains("gone"), "{message}");
     assert!(run["ttft"][0]["answered"].as_u64() >= Some(1));
 }
 

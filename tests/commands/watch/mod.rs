@@ -91,8 +91,8 @@ impl Place {
         let child = self.command(args).spawn().unwrap();
         wait_until(what, || {
             let events = self.results().map(|folder| folder.join("events.jsonl"));
-            let told = events.and_then(|file| fs::read_to_string(file).ok());
-            told.is_some_and(|told| told.contains(what))
+            let reported = events.and_then(|file| fs::read_to_string(file).ok());
+            reported.is_some_and(|reported| reported.contains(what))
         });
         child
     }

@@ -105,22 +105,22 @@ fn a_page_of_metrics_that_lies_is_contradicted_with_the_difference_and_both_sour
     );
     assert_eq!(three["log"], Value::Null, "nobody reads its log");
     assert!(lied < said, "{three}");
-    let words = watched["disagreements"][0].as_str().unwrap();
-    let digits = words.replace(',', "");
+    let message = watched["disagreements"][0].as_str().unwrap();
+    let digits = message.replace(',', "");
     assert!(
-        words.starts_with("cached prompt tokens differ by "),
-        "{words}"
+        message.starts_with("cached prompt tokens differ by "),
+        "{message}"
     );
     assert!(
         digits.contains(&(said - lied).to_string()),
-        "{words} of {three}"
+        "{message} of {three}"
     );
     assert!(
-        words.contains("clients' answers") && words.contains("metrics"),
-        "{words}"
+        message.contains("clients' answers") && message.contains("metrics"),
+        "{message}"
     );
     let report = place.run(&["report", place.results().unwrap().to_str().unwrap()]);
-    let shown = report.out.lines().find(|line| line.contains(words));
+    let shown = report.out.lines().find(|line| line.contains(message));
     assert!(
         shown.is_some_and(|line| line.contains("mind: ")),
         "{}",
@@ -173,11 +173,12 @@ fn a_refused_request_has_the_clients_words_and_the_logs() {
     );
     assert_eq!(watched["disagreements"], json!([]));
     // And where the server itself tells of it.
-    let told = place.result_text("server.jsonl");
+    let reported = place.result_text("server.jsonl");
     assert!(
-        told.lines()
+        reported
+            .lines()
             .any(|l| l.contains("\"log\"") && l.contains("rejecting")),
-        "{told}"
+        "{reported}"
     );
     assert!(place.result_text("server.log").contains("rejecting"));
 }

@@ -125,7 +125,7 @@ fn a_request_beyond_the_context_is_refused_in_the_servers_own_words() {
     let ran = flashrig(&[&watched, &args[..]].concat());
     // The server answered: it is no fault of the rig.
     assert_eq!(ran.code, Some(1), "{ran:#?}");
-    let words = "exceeds the available context size (1024 tokens)";
+    let message = "exceeds the available context size (1024 tokens)";
     let refused: Vec<Value> = ran
         .requests()
         .into_iter()
@@ -134,7 +134,7 @@ fn a_request_beyond_the_context_is_refused_in_the_servers_own_words() {
     assert_eq!(refused.len(), 1, "{ran:#?}");
     assert_eq!(refused[0]["refusal"], "context_too_small", "{refused:#?}");
     let said = refused[0]["error"]["message"].as_str().unwrap();
-    assert!(said.contains(words), "{said}");
+    assert!(said.contains(message), "{said}");
     // The server's log says the same of the same request, and both stand together.
     let record = ran.json();
     let refusals = record["measured"][0]["watched"]["refusals"]
@@ -144,7 +144,7 @@ fn a_request_beyond_the_context_is_refused_in_the_servers_own_words() {
     assert_eq!(refusals[0]["answer"].as_str(), Some(said));
     let line = refusals[0]["log"].as_str().unwrap();
     assert!(line.contains("send_error") && line.contains(said), "{line}");
-    assert!(warnings(&ran).contains(words), "{ran:#?}");
+    assert!(warnings(&ran).contains(message), "{ran:#?}");
 }
 
 #[test]

@@ -136,8 +136,8 @@ fn servers_below(folder: &Path) -> Vec<Pid> {
             found.extend(servers_below(&path));
         } else if path.ends_with("run.json") {
             let run: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-            let told = &run["server"]["managed"]["pid"];
-            found.extend((!told.is_null()).then(|| pid(told)));
+            let reported = &run["server"]["managed"]["pid"];
+            found.extend((!reported.is_null()).then(|| pid(reported)));
         }
     }
     found.retain(|pid| is_there(*pid));

@@ -35,8 +35,8 @@ pub fn cache() -> PathBuf {
 
 /// The folder of a server, installed by the command unless it is there.
 pub fn installed(name: &str) -> PathBuf {
-    let told: Value = serde_json::from_slice(&install("servers", name)).unwrap();
-    PathBuf::from(told[0]["folder"].as_str().unwrap())
+    let reported: Value = serde_json::from_slice(&install("servers", name)).unwrap();
+    PathBuf::from(reported[0]["folder"].as_str().unwrap())
 }
 
 /// Installs the pinned version of an agent, unless it is there.

@@ -69,10 +69,10 @@ pub(super) async fn serve(
             .tally
             .count(None, method.as_str(), EgressOutcome::Unserved, begun);
         discard(request.into_body());
-        let words = "this is flashrig's egress guard, an HTTP proxy: it takes CONNECT host:port \
+        let message = "this is flashrig's egress guard, an HTTP proxy: it takes CONNECT host:port \
                      and absolute http:// addresses, and keeps sessions on this machine";
         return (
-            said(StatusCode::BAD_REQUEST, "http_request_error", words),
+            said(StatusCode::BAD_REQUEST, "http_request_error", message),
             None,
         );
     };
@@ -87,14 +87,14 @@ pub(super) async fn serve(
             .count(Some(&to), method.as_str(), EgressOutcome::Refused, begun);
         tracing::debug!(session = shared.label, %to, %method, "egress refused");
         discard(request.into_body());
-        let words = format!(
+        let message = format!(
             "flashrig's egress guard refused {method} {to}: session {} may only reach this \
              machine. Nothing was sent. To let it through: --allow-egress {to}, or egress_allow \
              in the agent's profile",
             shared.label
         );
         return (
-            said(StatusCode::FORBIDDEN, "http_request_denied", &words),
+            said(StatusCode::FORBIDDEN, "http_request_denied", &message),
             None,
         );
     };
@@ -106,14 +106,14 @@ pub(super) async fn serve(
         Ok(server) => server,
         Err(error) => {
             discard(request.into_body());
-            let words =
+            let message =
                 format!("flashrig's egress guard let {to} pass but cannot reach it: {error}");
             let (status, kind) = if error.kind() == io::ErrorKind::TimedOut {
                 (StatusCode::GATEWAY_TIMEOUT, "connection_timeout")
             } else {
                 (StatusCode::BAD_GATEWAY, "destination_unavailable")
             };
-            return (said(status, kind, &words), None);
+            return (said(status, kind, &message), None);
         }
     };
     if method == Method::CONNECT {
@@ -126,9 +126,9 @@ pub(super) async fn serve(
     let answer = match forward(request, server).await {
         Ok(response) => response,
         Err(error) => {
-            let words =
+            let message =
                 format!("flashrig's egress guard let {to} pass, which gave no answer: {error}");
-            said(StatusCode::BAD_GATEWAY, "http_protocol_error", &words)
+            said(StatusCode::BAD_GATEWAY, "http_protocol_error", &message)
         }
     };
     (answer, None)
@@ -240,8 +240,8 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
 }
 
 /// An answer of the guard's own.
-fn said(status: StatusCode, kind: &str, words: &str) -> Response<Body> {
-    let text = Full::from(format!("{words}.\n"));
+fn said(status: StatusCode, kind: &str, message: &str) -> Response<Body> {
+    let text = Full::from(format!("{message}.\n"));
     let mut response = Response::new(text.map_err(|never| match never {}).boxed());
     *response.status_mut() = status;
     let headers = response.headers_mut();

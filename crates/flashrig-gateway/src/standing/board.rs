@@ -9,7 +9,7 @@ use super::histogram::{Histogram, LAG};
 use super::log::Log;
 use super::metrics::metrics;
 use super::tally::{ClientFigures, Tally};
-use crate::{Activity, Clientele, GatewayEvent, Observer, Page};
+use crate::{Activity, ClientRegistry, GatewayEvent, Observer, Page};
 use flashrig_record::Attempt;
 
 /// Where Prometheus finds the metrics. Never forwarded.
@@ -21,7 +21,7 @@ const MOST_UNSHOWN: usize = 1024;
 
 /// A request that ended, as it is told to who shows it.
 #[derive(Clone, Debug)]
-pub struct Heard {
+pub struct Received {
     /// Whose it was.
     pub client: Arc<str>,
     /// The request.
@@ -55,7 +55,7 @@ pub struct ClientSnapshot {
 pub struct Board {
     clients: Mutex<BTreeMap<Arc<str>, Arc<Client>>>,
     lag: Mutex<Histogram>,
-    told: mpsc::Sender<Heard>,
+    reported: mpsc::Sender<Received>,
     log: Option<Log>,
     /// For the observers that it makes.
     own: Weak<Self>,
@@ -71,16 +71,16 @@ struct Client {
 impl Board {
     /// A board without clients, and what tells of the requests that end. Those that nobody takes
     /// off in time are left out there, but not in the figures or in the log.
-    pub fn new(log: Option<Log>) -> (Arc<Self>, mpsc::Receiver<Heard>) {
-        let (told, heard) = mpsc::channel(MOST_UNSHOWN);
+    pub fn new(log: Option<Log>) -> (Arc<Self>, mpsc::Receiver<Received>) {
+        let (reported, received) = mpsc::channel(MOST_UNSHOWN);
         let board = Arc::new_cyclic(|own| Self {
             clients: Mutex::default(),
             lag: Mutex::new(Histogram::new(LAG)),
-            told,
+            reported,
             log,
             own: own.clone(),
         });
-        (board, heard)
+        (board, received)
     }
 
     /// Takes in how late the event loop was, in seconds.
@@ -98,18 +98,18 @@ impl Board {
     }
 
     fn finished(&self, client: &Client, attempt: &Attempt) {
-        let heard = Heard {
+        let received = Received {
             client: Arc::clone(&client.name),
             attempt: Box::new(attempt.clone()),
         };
         if let Some(log) = &self.log {
-            log.write(heard.clone());
+            log.write(received.clone());
         }
-        let _ = self.told.try_send(heard);
+        let _ = self.reported.try_send(received);
     }
 }
 
-impl Clientele for Board {
+impl ClientRegistry for Board {
     fn client(&self, name: &str, activity: watch::Receiver<Activity>) -> Box<dyn Observer> {
         let name: Arc<str> = name.into();
         let client = Arc::new(Client {
@@ -120,7 +120,7 @@ impl Clientele for Board {
         lock(&self.clients).insert(name, Arc::clone(&client));
         let board = self.own.clone();
         Box::new(move |event: GatewayEvent| {
-            lock(&client.tally).hear(&event);
+            lock(&client.tally).handle(&event);
             if let (GatewayEvent::Finished(attempt), Some(board)) = (&event, board.upgrade()) {
                 board.finished(&client, attempt);
             }

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::board::Heard;
+use super::board::Received;
 use flashrig_clock::Origin;
 use flashrig_record::Attempt;
 
@@ -36,7 +36,7 @@ pub struct LogError {
 /// Writes the log. Dropping it writes what is left.
 #[derive(Debug)]
 pub struct Log {
-    lines: Option<Sender<Heard>>,
+    lines: Option<Sender<Received>>,
     writing: Option<JoinHandle<()>>,
 }
 
@@ -55,11 +55,11 @@ impl Log {
             .append(true)
             .open(path)
             .map_err(error)?;
-        let (lines, told) = channel();
+        let (lines, reported) = channel();
         let shown = path.to_owned();
         let writing = std::thread::Builder::new()
             .name("gateway-log".to_owned())
-            .spawn(move || write_all(file, &shown, &told, &origin))
+            .spawn(move || write_all(file, &shown, &reported, &origin))
             .map_err(error)?;
         Ok(Self {
             lines: Some(lines),
@@ -68,9 +68,9 @@ impl Log {
     }
 
     /// Has a request written.
-    pub fn write(&self, heard: Heard) {
+    pub fn write(&self, received: Received) {
         if let Some(lines) = &self.lines {
-            let _ = lines.send(heard);
+            let _ = lines.send(received);
         }
     }
 }
@@ -85,10 +85,10 @@ impl Drop for Log {
 }
 
 /// A line is written at once or, when the disk fails, not at all: the next one starts afresh.
-fn write_all(mut file: impl Write, path: &Path, told: &Receiver<Heard>, origin: &Origin) {
+fn write_all(mut file: impl Write, path: &Path, reported: &Receiver<Received>, origin: &Origin) {
     let mut failing = false;
-    for heard in told {
-        let Ok(mut line) = serde_json::to_vec(&line(heard, origin)) else {
+    for received in reported {
+        let Ok(mut line) = serde_json::to_vec(&line(received, origin)) else {
             continue;
         };
         line.push(b'\n');
@@ -109,15 +109,15 @@ fn write_all(mut file: impl Write, path: &Path, told: &Receiver<Heard>, origin: 
     }
 }
 
-fn line(heard: Heard, origin: &Origin) -> LogLine {
-    let since = jiff::SignedDuration::try_from_secs_f64(heard.attempt.clocks.head_s.0);
+fn line(received: Received, origin: &Origin) -> LogLine {
+    let since = jiff::SignedDuration::try_from_secs_f64(received.attempt.clocks.head_s.0);
     let at = since.map_or(origin.wall, |since| {
         origin.wall.checked_add(since).unwrap_or(origin.wall)
     });
     LogLine {
         at: at.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string(),
-        client: heard.client.to_string(),
-        attempt: *heard.attempt,
+        client: received.client.to_string(),
+        attempt: *received.attempt,
     }
 }
 
@@ -157,17 +157,17 @@ mod tests {
     #[test]
     fn a_line_that_could_not_be_written_spoils_no_other() {
         let disk = Disk::default();
-        let (lines, told) = channel();
+        let (lines, reported) = channel();
         for client in ["a", "b", "c", "d"] {
             lines
-                .send(Heard {
+                .send(Received {
                     client: client.into(),
                     attempt: Box::new(answered()),
                 })
                 .unwrap();
         }
         drop(lines);
-        write_all(disk.clone(), Path::new("x"), &told, &Origin::now());
+        write_all(disk.clone(), Path::new("x"), &reported, &Origin::now());
         let held = String::from_utf8(disk.0.lock().unwrap().1.clone()).unwrap();
         let clients: Vec<String> = held
             .lines()

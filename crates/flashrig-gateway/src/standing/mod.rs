@@ -21,7 +21,7 @@ mod metrics;
 mod table;
 mod tally;
 
-pub use board::{Board, ClientSnapshot, HEALTH_PATH, Heard, METRICS_PATH, Snapshot};
+pub use board::{Board, ClientSnapshot, HEALTH_PATH, METRICS_PATH, Received, Snapshot};
 pub use histogram::Histogram;
 pub use log::{Log, LogError, LogLine};
 pub use metrics::metrics;

@@ -1,6 +1,6 @@
 //! A snapshot, and a request, as people read them. Pure.
 
-use super::board::{ClientSnapshot, Heard, Snapshot};
+use super::board::{ClientSnapshot, Received, Snapshot};
 use super::tally::{is_refusal, refusal_kind, word};
 use flashrig_record::{Outcome, Role};
 
@@ -49,20 +49,20 @@ fn row(client: &ClientSnapshot) -> [String; 9] {
 }
 
 /// A line for a request that ended; `None` for a probe that went well.
-pub fn finished_line(heard: &Heard) -> Option<String> {
-    let attempt = &heard.attempt;
-    if attempt.role == Role::Probe && attempt.end == Outcome::Complete {
+pub fn finished_line(received: &Received) -> Option<String> {
+    let attempt = &received.attempt;
+    if attempt.role == Role::Probe && attempt.outcome == Outcome::Complete {
         return None;
     }
     let clocks = &attempt.clocks;
     let status = or_dash(attempt.status, |status| status.to_string());
     let mut line = format!(
         "{}  {} {} {}  {status} {}  {}",
-        heard.client,
+        received.client,
         word(&attempt.role),
         attempt.method,
         attempt.path,
-        word(&attempt.end).replace('_', " "),
+        word(&attempt.outcome).replace('_', " "),
         seconds(Some(clocks.end_s.0 - clocks.head_s.0)),
     );
     if let Some(first) = clocks.first_token_s {
@@ -77,10 +77,10 @@ pub fn finished_line(heard: &Heard) -> Option<String> {
     if let Some(output) = attempt.output_tokens {
         line += &format!(", {output} out");
     }
-    if is_refusal(attempt.end) {
+    if is_refusal(attempt.outcome) {
         line += &format!(", {}", refusal_kind(attempt).replace('_', " "));
     }
-    if let (true, Some(error)) = (is_refusal(attempt.end), &attempt.error) {
+    if let (true, Some(error)) = (is_refusal(attempt.outcome), &attempt.error) {
         let one_line: String = error
             .message
             .chars()
@@ -99,8 +99,8 @@ fn seconds(seconds: Option<f64>) -> String {
     })
 }
 
-fn or_dash<T>(value: Option<T>, words: impl FnOnce(T) -> String) -> String {
-    value.map_or_else(|| "–".to_owned(), words)
+fn or_dash<T>(value: Option<T>, message: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "–".to_owned(), message)
 }
 
 #[cfg(test)]
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn the_table_has_a_line_for_each_client_in_columns_and_unknown_is_a_dash() {
         let mut busy = Tally::default();
-        busy.hear(&GatewayEvent::Finished(Box::new(answered())));
+        busy.handle(&GatewayEvent::Finished(Box::new(answered())));
         let client = |name: &str, in_flight, tally: Tally| ClientSnapshot {
             name: name.into(),
             in_flight,
@@ -142,29 +142,29 @@ mod tests {
     #[test]
     fn a_request_is_told_on_one_line_whatever_the_server_said() {
         let mut attempt = answered();
-        let told = |attempt: &flashrig_record::Attempt| {
-            finished_line(&Heard {
+        let reported = |attempt: &flashrig_record::Attempt| {
+            finished_line(&Received {
                 client: "anna".into(),
                 attempt: Box::new(attempt.clone()),
             })
         };
         assert_eq!(
-            told(&attempt).unwrap(),
+            reported(&attempt).unwrap(),
             "anna  main POST /v1/messages  200 complete  3.50 s, TTFT 1.00 s, 100 in (40 cached), 21 out"
         );
-        attempt.end = Outcome::Refused;
+        attempt.outcome = Outcome::Refused;
         attempt.refusal = Some(RefusalKind::ContextTooSmall);
         attempt.error = Some(ErrorDetail {
             message: "too\nlong\u{1b}[2J".to_owned(),
             ..ErrorDetail::default()
         });
-        let line = told(&attempt).unwrap();
+        let line = reported(&attempt).unwrap();
         assert!(
             line.ends_with(", context too small: too long [2J"),
             "{line}"
         );
         let mut probe = answered();
         probe.role = Role::Probe;
-        assert_eq!(told(&probe), None);
+        assert_eq!(reported(&probe), None);
     }
 }

@@ -111,11 +111,11 @@ impl ClientFigures {
         let kind = RequestKind {
             dialect: word(&attempt.dialect),
             role: word(&attempt.role),
-            end: word(&attempt.end),
+            end: word(&attempt.outcome),
         };
         let role = kind.role.clone();
         *self.requests.entry(kind).or_default() += 1;
-        if is_refusal(attempt.end) {
+        if is_refusal(attempt.outcome) {
             *self.refusals.entry(refusal_kind(attempt)).or_default() += 1;
         }
         let clocks = &attempt.clocks;
@@ -144,7 +144,7 @@ impl ClientFigures {
     }
 
     fn usage(&mut self, attempt: &Attempt) {
-        if attempt.end == Outcome::Complete
+        if attempt.outcome == Outcome::Complete
             && (attempt.input_tokens.is_none() || attempt.output_tokens.is_none())
         {
             self.answers_without_usage += 1;
@@ -179,7 +179,7 @@ impl Tally {
     }
 
     /// Takes in what the gateway tells.
-    pub fn hear(&mut self, event: &GatewayEvent) {
+    pub fn handle(&mut self, event: &GatewayEvent) {
         match event {
             GatewayEvent::Held { .. }
             | GatewayEvent::Started { .. }
@@ -239,11 +239,11 @@ pub fn is_refusal(end: Outcome) -> bool {
 /// Why a request was refused or failed. All of them are flashrig's own words, of which there are
 /// few: a server's could be any, and fill the memory.
 pub fn refusal_kind(attempt: &Attempt) -> String {
-    let told = attempt.error.as_ref().and_then(|error| error.kind.clone());
-    match (attempt.refusal, attempt.end) {
+    let reported = attempt.error.as_ref().and_then(|error| error.kind.clone());
+    match (attempt.refusal, attempt.outcome) {
         (Some(kind), _) => word(&kind),
         // The gateway's own kind.
-        (None, Outcome::RejectedByGateway) => told.unwrap_or_else(|| word(&attempt.end)),
+        (None, Outcome::RejectedByGateway) => reported.unwrap_or_else(|| word(&attempt.outcome)),
         (None, end) => word(&end),
     }
 }
@@ -281,7 +281,7 @@ pub(super) mod tests {
     fn after(attempts: &[Attempt]) -> ClientFigures {
         let mut tally = Tally::default();
         for attempt in attempts {
-            tally.hear(&GatewayEvent::Finished(Box::new(attempt.clone())));
+            tally.handle(&GatewayEvent::Finished(Box::new(attempt.clone())));
         }
         tally.figures
     }
@@ -317,11 +317,11 @@ pub(super) mod tests {
 
     #[test]
     fn refusals_are_counted_by_flashrigs_own_kinds_whatever_words_a_server_makes_up() {
-        let kind = |end, refusal, told: &str| {
+        let kind = |end, refusal, reported: &str| {
             let mut refused = attempt(Role::Main, end, 0.0, None, 0.1);
             refused.refusal = refusal;
             refused.error = Some(ErrorDetail {
-                kind: Some(told.to_owned()),
+                kind: Some(reported.to_owned()),
                 ..ErrorDetail::default()
             });
             refused
@@ -360,10 +360,10 @@ pub(super) mod tests {
         let mut tally = Tally::default();
         let at = |ms: u64| Stamp(ms * 1_000_000);
         let number = 7;
-        tally.hear(&GatewayEvent::FirstToken { number, at: at(0) });
+        tally.handle(&GatewayEvent::FirstToken { number, at: at(0) });
         for (content_events, ms) in [(2, 0), (3, 100), (5, 300)] {
             let at = at(ms);
-            tally.hear(&GatewayEvent::Content {
+            tally.handle(&GatewayEvent::Content {
                 number,
                 content_events,
                 at,

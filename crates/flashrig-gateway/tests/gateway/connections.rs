@@ -35,7 +35,7 @@ async fn the_next_request_takes_the_connection_of_the_one_before() {
         }
     }
     let rows = rig.rows(3).await;
-    assert!(rows.iter().all(|row| row.end == Outcome::Complete));
+    assert!(rows.iter().all(|row| row.outcome == Outcome::Complete));
 }
 
 #[tokio::test]

@@ -74,7 +74,7 @@ fn row(
 async fn plain_server(ip: IpAddr) -> (SocketAddr, tokio::sync::mpsc::UnboundedReceiver<String>) {
     let listener = TcpListener::bind((ip, 0)).await.unwrap();
     let addr = listener.local_addr().unwrap();
-    let (seen, told) = tokio::sync::mpsc::unbounded_channel();
+    let (seen, reported) = tokio::sync::mpsc::unbounded_channel();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let seen = seen.clone();
@@ -91,7 +91,7 @@ async fn plain_server(ip: IpAddr) -> (SocketAddr, tokio::sync::mpsc::UnboundedRe
             });
         }
     });
-    (addr, told)
+    (addr, reported)
 }
 
 /// This machine's address on its network, which is not loopback.
@@ -117,13 +117,13 @@ async fn a_tunnel_to_a_public_host_is_refused_with_words_that_say_who_and_why() 
         begun.elapsed().as_secs_f64() * 1e3
     );
     assert!(answer.starts_with("HTTP/1.1 403 Forbidden\r\n"), "{answer}");
-    for words in [
+    for message in [
         "flashrig's egress guard refused CONNECT statsig.example.com:443",
         "session add-flag",
         "--allow-egress statsig.example.com:443",
         "egress_allow",
     ] {
-        assert!(answer.contains(words), "{answer}");
+        assert!(answer.contains(message), "{answer}");
     }
     assert!(
         answer

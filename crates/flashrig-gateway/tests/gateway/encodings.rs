@@ -86,7 +86,7 @@ async fn a_compressed_stream_passes_unchanged_and_its_tokens_and_clocks_are_know
         let (body, whole, row) = exchange("200 OK", "text/event-stream", encoding, &parts).await;
         assert_eq!((body, whole), (parts.concat(), true), "{encoding}");
         assert_eq!(
-            (row.end, row.content_events),
+            (row.outcome, row.content_events),
             (Outcome::Complete, 2),
             "{encoding}"
         );
@@ -112,14 +112,14 @@ async fn a_token_of_a_compressed_stream_is_known_when_it_comes_and_not_when_the_
         client.head().await.unwrap();
         server.send_chunk(&parts[0]).await;
         assert!(client.chunk().await.is_some());
-        let told = rig.now();
+        let reported = rig.now();
         server.send_chunk(&parts[1]).await;
         server.end_stream().await;
         client.chunk().await.unwrap();
         assert_eq!(client.chunk().await.unwrap(), b"");
         let row = rig.row().await;
-        assert!(row.clocks.first_token_s.unwrap() <= told, "{encoding}");
-        assert_eq!(row.end, Outcome::Complete);
+        assert!(row.clocks.first_token_s.unwrap() <= reported, "{encoding}");
+        assert_eq!(row.outcome, Outcome::Complete);
     }
 }
 
@@ -133,7 +133,7 @@ async fn compressed_plain_answers_and_error_bodies_are_read() {
         let (body, _, row) = exchange("200 OK", json, encoding, &parts).await;
         assert_eq!(body, parts.concat());
         assert_eq!(
-            (row.end, row.input_tokens, row.output_tokens),
+            (row.outcome, row.input_tokens, row.output_tokens),
             (Outcome::Complete, Some(9), Some(2)),
             "{encoding}"
         );
@@ -141,7 +141,7 @@ async fn compressed_plain_answers_and_error_bodies_are_read() {
         let (body, _, row) = exchange("400 Bad Request", json, encoding, &parts).await;
         assert_eq!(body, parts.concat());
         assert_eq!(
-            (row.end, row.refusal),
+            (row.outcome, row.refusal),
             (Outcome::Refused, Some(RefusalKind::ContextTooSmall))
         );
         assert_eq!(
@@ -161,7 +161,7 @@ async fn an_encoding_that_is_not_known_passes_unread_and_says_so() {
     )
     .await;
     assert_eq!(body, b"\x1f\x9d");
-    assert_eq!((row.end, row.input_tokens), (Outcome::Complete, None));
+    assert_eq!((row.outcome, row.input_tokens), (Outcome::Complete, None));
     assert_eq!(row.oddities, ["answer_encoding_unknown"]);
     let (_, _, row) = exchange("500 Oops", "text/html", "compress", &[b"\x1f".to_vec()]).await;
     assert!(row.error.unwrap().message.contains("compressed"));

@@ -15,7 +15,7 @@ async fn a_stream_that_closes_in_good_order_but_without_end_mark_is_truncated() 
         (hi.into_bytes(), true),
         "what the server framed is passed on as framed"
     );
-    assert_eq!(row.end, Outcome::Truncated);
+    assert_eq!(row.outcome, Outcome::Truncated);
 }
 
 #[tokio::test]
@@ -33,7 +33,7 @@ async fn an_abnormal_close_is_passed_on_as_abnormal() {
         (200, hi.into_bytes(), false)
     );
     let row = rig.row().await;
-    assert_eq!((row.end, row.status), (Outcome::Truncated, Some(200)));
+    assert_eq!((row.outcome, row.status), (Outcome::Truncated, Some(200)));
     assert!(row.error.is_some());
 }
 
@@ -53,7 +53,7 @@ async fn a_body_shorter_than_announced_is_passed_on_as_abnormal() {
         (response.body.as_slice(), response.whole),
         (&b"{\"cho"[..], false)
     );
-    assert_eq!(rig.row().await.end, Outcome::Truncated);
+    assert_eq!(rig.row().await.outcome, Outcome::Truncated);
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn a_stream_framed_by_its_close_alone_is_whole_only_with_its_end_mark() {
         let response = client.response().await;
         assert_eq!(response.body, stream.as_bytes());
         assert_eq!(response.whole, end == Outcome::Complete);
-        assert_eq!(rig.row().await.end, end);
+        assert_eq!(rig.row().await.outcome, end);
     }
 }
 
@@ -84,7 +84,10 @@ async fn an_error_event_after_a_200_is_an_error_in_the_stream() {
     let (_, whole, row) = stream(MESSAGES, MESSAGES_BODY, &[&event("error", overloaded)]).await;
     assert!(whole);
     let error = row.error.unwrap();
-    assert_eq!((row.end, row.status), (Outcome::ErrorInStream, Some(200)));
+    assert_eq!(
+        (row.outcome, row.status),
+        (Outcome::ErrorInStream, Some(200))
+    );
     assert_eq!(
         (error.kind.as_deref(), error.message.as_str()),
         (Some("overloaded_error"), "Overloaded")
@@ -94,7 +97,7 @@ async fn an_error_event_after_a_200_is_an_error_in_the_stream() {
     let (_, _, row) =
         chat_stream(&[&delta(r#"{"content":"hi"}"#), fault, "data: [DONE]\n\n"]).await;
     assert_eq!(
-        (row.end, row.error.unwrap().message.as_str()),
+        (row.outcome, row.error.unwrap().message.as_str()),
         (Outcome::ErrorInStream, "decode failed")
     );
 }
@@ -117,7 +120,7 @@ async fn silence_beyond_the_time_limit_is_a_stall_passed_on_as_abnormal() {
     assert!(!client.response().await.whole);
     server.closed().await;
     let row = rig.row().await;
-    assert_eq!((row.end, row.status), (Outcome::Stalled, Some(200)));
+    assert_eq!((row.outcome, row.status), (Outcome::Stalled, Some(200)));
     assert_eq!(row.error.unwrap().kind.as_deref(), Some("time_limit"));
     assert!(row.clocks.end_s.0 - row.clocks.last_token_s.unwrap().0 >= 0.15);
 }
@@ -139,9 +142,9 @@ async fn the_same_body_again_after_a_200_that_lacks_a_field_is_a_retry_and_the_f
         rig.until(|activity| activity.in_flight == 0).await;
     }
     let rows = rig.rows(3).await;
-    let told: Vec<_> = rows.iter().map(|r| (r.status, r.repeats)).collect();
+    let reported: Vec<_> = rows.iter().map(|r| (r.status, r.repeats)).collect();
     let (ok, first) = (Some(200), Some(1));
-    assert_eq!(told, [(ok, None), (ok, first), (ok, first)]);
+    assert_eq!(reported, [(ok, None), (ok, first), (ok, first)]);
     for row in rows {
         assert_eq!(row.missing_fields, ["message_start.message.usage"]);
     }
@@ -201,7 +204,7 @@ async fn a_stream_that_began_ends_in_one_of_five_states_and_only_one_of_them_is_
         let in_order = matches!(end, Outcome::Complete | Outcome::ErrorInStream);
         assert_eq!(whole, in_order, "{end:?}");
         let row = rig.row().await;
-        assert_eq!((row.end, row.status), (end, Some(200)));
+        assert_eq!((row.outcome, row.status), (end, Some(200)));
         assert_eq!(row.content_events, 1);
     }
 }

@@ -128,7 +128,7 @@ async fn a_client_that_leaves_the_line_is_passed_over_and_its_row_says_that_it_s
     assert!(running.response().await.whole);
     until(&gate, (0, 0)).await;
     let row = other.row().await;
-    assert_eq!((row.end, row.status), (Outcome::ClientAborted, None));
+    assert_eq!((row.outcome, row.status), (Outcome::ClientAborted, None));
     assert_eq!((row.clocks.permit_s, row.clocks.sent_s), (None, None));
     assert!(row.gate.is_some());
 }
@@ -146,7 +146,7 @@ async fn a_client_that_leaves_the_server_lets_the_next_one_in() {
     let (server, _) = one.server.request().await;
     answer(server).await;
     assert!(next.response().await.whole);
-    assert_eq!(one.row().await.end, Outcome::ClientAborted);
+    assert_eq!(one.row().await.outcome, Outcome::ClientAborted);
 }
 
 #[tokio::test]
@@ -209,7 +209,7 @@ async fn capped(prompt_tokens: u64) -> Rig {
 
 #[tokio::test]
 async fn a_prompt_above_the_limit_is_refused_in_the_clients_own_dialect() {
-    let words = |tokens: usize| format!("prompt is too long: {tokens} tokens > 10 maximum");
+    let refusal = |tokens: usize| format!("prompt is too long: {tokens} tokens > 10 maximum");
     for (path, body) in [
         (MESSAGES, MESSAGES_BODY),
         (CHAT, CHAT_BODY),
@@ -232,12 +232,12 @@ async fn a_prompt_above_the_limit_is_refused_in_the_clients_own_dialect() {
         }
         let message = error["message"].as_str().unwrap();
         assert!(
-            message.starts_with(&words(body.len().div_ceil(4))),
+            message.starts_with(&refusal(body.len().div_ceil(4))),
             "{message}"
         );
         let row = rig.row().await;
         assert_eq!(
-            (row.end, row.status),
+            (row.outcome, row.status),
             (Outcome::RejectedByGateway, Some(400))
         );
         assert!(row.is_long_prompt());
@@ -267,7 +267,7 @@ async fn the_length_of_a_prompt_is_taken_from_what_the_session_has_shown() {
     let said = String::from_utf8(response.body).unwrap();
     assert!(said.contains("prompt is too long: 1000 tokens"), "{said}");
     let rows = rig.rows(2).await;
-    assert_eq!(rows[0].end, Outcome::Complete);
+    assert_eq!(rows[0].outcome, Outcome::Complete);
     assert!(rows[1].is_long_prompt());
 }
 

@@ -48,7 +48,7 @@ impl Rig {
         let url = setup.url.unwrap_or_else(|| server.url());
         let upstream = Target::new(&url, Some(Secret::new(KEY)), KeyStyle::ByDialect).unwrap();
         let events = Arc::new(Mutex::new(Vec::new()));
-        let heard = Arc::clone(&events);
+        let received = Arc::clone(&events);
         let config = ListenConfig {
             label: "test".to_owned(),
             token: Secret::new(TOKEN),
@@ -70,7 +70,7 @@ impl Rig {
             {
                 return;
             }
-            heard.lock().unwrap().push(event);
+            received.lock().unwrap().push(event);
         });
         let session = runtime.spawn(opening).await.unwrap().unwrap();
         Self {

@@ -34,7 +34,7 @@ async fn a_head_that_does_not_come_to_its_end_is_a_408_and_a_row() {
     client.closed().await;
     let row = rig.row().await;
     assert_eq!(
-        (row.end, row.status, row.error.unwrap().kind.as_deref()),
+        (row.outcome, row.status, row.error.unwrap().kind.as_deref()),
         (Outcome::RejectedByGateway, Some(408), Some("slow_head"))
     );
 }
@@ -78,7 +78,7 @@ async fn a_connection_that_rests_has_no_slow_head() {
     used.send("POST / HT").await;
     assert_eq!(used.response().await.status, 408);
     let rows = rig.rows(4).await;
-    assert!(rows[..3].iter().all(|row| row.end == Outcome::Complete));
+    assert!(rows[..3].iter().all(|row| row.outcome == Outcome::Complete));
 }
 
 #[tokio::test]
@@ -102,7 +102,7 @@ async fn whatever_is_no_request_gets_the_status_that_its_row_has() {
         "POST /v1/messages HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n".to_owned(),
     ];
     let rig = Rig::new().await;
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for (at, head) in heads.iter().enumerate() {
         let mut client = rig.client().await;
         client.send(head).await;
@@ -112,16 +112,16 @@ async fn whatever_is_no_request_gets_the_status_that_its_row_has() {
             .unwrap_or_else(|| panic!("{at}: no status"));
         let status: u16 = answer.split(' ').nth(1).unwrap().parse().unwrap();
         assert!((400..600).contains(&status), "{at}: {answer}");
-        told.push(Some(status));
+        reported.push(Some(status));
         let seen = u32::try_from(at + 1).unwrap();
         rig.until(|a| a.attempts == seen && a.in_flight == 0).await;
     }
     let rows = rig.rows(u32::try_from(heads.len()).unwrap()).await;
     let stored: Vec<_> = rows.iter().map(|row| row.status).collect();
-    assert_eq!(stored, told);
+    assert_eq!(stored, reported);
     assert!(
         rows.iter()
-            .all(|row| row.end == Outcome::RejectedByGateway && row.error.is_some())
+            .all(|row| row.outcome == Outcome::RejectedByGateway && row.error.is_some())
     );
 }
 
@@ -155,7 +155,7 @@ async fn a_body_of_64_mebibytes_passes_and_one_byte_more_is_a_413() {
         (full as u64, full as u64 + 1)
     );
     assert_eq!(
-        (rows[0].end, rows[1].end),
+        (rows[0].outcome, rows[1].outcome),
         (Outcome::Refused, Outcome::RejectedByGateway)
     );
 }
@@ -197,7 +197,7 @@ async fn rubbish_in_place_of_a_response_head_is_a_502_and_a_row() {
         assert_eq!(status, Some(502), "{start:?}");
         assert!(body.starts_with(b"{\"error\""), "{start:?}");
         assert_eq!(
-            (row.end, row.status),
+            (row.outcome, row.status),
             (Outcome::UpstreamError, Some(502)),
             "{start:?}"
         );
@@ -222,7 +222,7 @@ async fn rubbish_within_a_stream_breaks_it_off_for_the_client_as_the_server_did(
         assert_eq!((status, whole), (Some(200), false), "{rubbish:?}");
         assert!(body.starts_with(hi.as_bytes()), "{rubbish:?}");
         assert_eq!(
-            (row.end, row.content_events),
+            (row.outcome, row.content_events),
             (Outcome::Truncated, 1),
             "{rubbish:?}"
         );
@@ -249,7 +249,7 @@ async fn frames_that_are_no_json_or_no_utf8_pass_and_are_flagged() {
     let response = client.response().await;
     assert_eq!((response.body, response.whole), (frames.concat(), true));
     let row = rig.row().await;
-    assert_eq!(row.end, Outcome::Complete);
+    assert_eq!(row.outcome, Outcome::Complete);
     assert_eq!(row.missing_fields, ["(a frame is not JSON)", "choices"]);
 }
 
@@ -288,8 +288,8 @@ async fn a_request_sent_again_while_the_first_still_runs_is_called_out() {
     three.answer("200 OK", "{}").await;
     assert_eq!(third.response().await.status, 200);
     let rows = rig.rows(3).await;
-    let told: Vec<_> = rows.iter().map(|r| (r.repeats, r.repeats_open)).collect();
-    assert_eq!(told, [(None, false), (Some(1), true), (Some(1), false)]);
+    let reported: Vec<_> = rows.iter().map(|r| (r.repeats, r.repeats_open)).collect();
+    assert_eq!(reported, [(None, false), (Some(1), true), (Some(1), false)]);
 }
 
 #[tokio::test]
@@ -303,6 +303,6 @@ async fn a_client_that_gives_up_and_asks_again_takes_its_first_request_along() {
     let _second = rig.post(CHAT, CHAT_BODY).await;
     let (_server, _) = rig.server.request().await;
     let rows = rig.session.close().await;
-    assert_eq!(rows[0].end, Outcome::ClientAborted);
+    assert_eq!(rows[0].outcome, Outcome::ClientAborted);
     assert_eq!((rows[1].repeats, rows[1].repeats_open), (Some(1), false));
 }

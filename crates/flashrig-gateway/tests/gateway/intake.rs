@@ -41,7 +41,7 @@ async fn a_wrong_token_is_refused_in_the_clients_dialect_and_has_a_row() {
     let rows = rig.rows(3).await;
     assert!(
         rows.iter()
-            .all(|row| (row.end, row.status) == (Outcome::RejectedByGateway, Some(401)))
+            .all(|row| (row.outcome, row.status) == (Outcome::RejectedByGateway, Some(401)))
     );
     assert!(
         rows[2]
@@ -69,7 +69,7 @@ async fn a_head_probe_without_credentials_reaches_the_server_without_its_key() {
         .send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
         .await;
     assert!(client.head().await.unwrap().starts_with("HTTP/1.1 200"));
-    assert_eq!(rig.row().await.end, Outcome::Complete);
+    assert_eq!(rig.row().await.outcome, Outcome::Complete);
 }
 
 #[tokio::test]
@@ -132,7 +132,7 @@ async fn a_body_above_the_limit_is_a_413_in_the_clients_dialect_and_a_row() {
     );
     let row = rig.row().await;
     assert_eq!(
-        (row.end, row.status, row.request_bytes),
+        (row.outcome, row.status, row.request_bytes),
         (Outcome::RejectedByGateway, Some(413), 1500)
     );
     assert_eq!(row.body_hash, None);
@@ -171,7 +171,7 @@ async fn what_is_not_http_gets_a_clear_status_and_a_row() {
     let rows = rig.rows(3).await;
     assert!(
         rows.iter()
-            .all(|row| row.end == Outcome::RejectedByGateway && row.error.is_some())
+            .all(|row| row.outcome == Outcome::RejectedByGateway && row.error.is_some())
     );
     assert_eq!(
         rows.iter()
@@ -239,7 +239,7 @@ async fn a_malformed_chunk_is_rejected_and_a_body_cut_short_is_the_clients_leavi
     drop(client);
     let rows = rig.rows(2).await;
     assert_eq!(
-        (rows[0].end, rows[1].end),
+        (rows[0].outcome, rows[1].outcome),
         (Outcome::RejectedByGateway, Outcome::ClientAborted)
     );
     assert_eq!(
@@ -256,5 +256,5 @@ async fn a_proxy_request_is_told_that_this_is_none() {
         .send("CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n")
         .await;
     assert_eq!(client.response().await.status, 405);
-    assert_eq!(rig.row().await.end, Outcome::RejectedByGateway);
+    assert_eq!(rig.row().await.outcome, Outcome::RejectedByGateway);
 }

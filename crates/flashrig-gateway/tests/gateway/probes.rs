@@ -77,12 +77,12 @@ async fn greetings_models_and_counts_are_answered_and_nothing_of_them_reaches_th
     let rows = rig.rows(7).await;
     for row in &rows {
         assert_eq!(
-            (row.role, row.end, row.status),
+            (row.role, row.outcome, row.status),
             (Role::Probe, Outcome::Complete, Some(200))
         );
         assert!(row.clocks.connected_s.is_none() && row.clocks.sent_s.is_none());
     }
-    let told: Vec<OwnAnswer> = rows
+    let reported: Vec<OwnAnswer> = rows
         .iter()
         .map(|r| r.answered_by_gateway.unwrap())
         .collect();
@@ -90,7 +90,7 @@ async fn greetings_models_and_counts_are_answered_and_nothing_of_them_reaches_th
     let (greeting, models) = (OwnAnswer::Greeting, OwnAnswer::Models);
     let estimate = OwnAnswer::TokenEstimate { tokens };
     assert_eq!(
-        told,
+        reported,
         [
             greeting, greeting, greeting, models, models, models, estimate
         ]
@@ -115,7 +115,7 @@ async fn a_model_that_is_not_served_is_a_404_that_clients_of_both_dialects_can_r
     );
     let row = rig.row().await;
     assert_eq!(
-        (row.end, row.refusal),
+        (row.outcome, row.refusal),
         (Outcome::Refused, Some(RefusalKind::UnknownModel))
     );
     assert_eq!(row.answered_by_gateway, Some(OwnAnswer::Models));
@@ -134,9 +134,9 @@ async fn a_count_is_estimated_by_what_the_server_has_told_of_earlier_prompts() {
     client.response().await;
     rig.until(|a| a.in_flight == 0).await;
     let count = rig.post(COUNT, MESSAGES_BODY).await.response().await;
-    let told = count.json()["input_tokens"].as_u64().unwrap();
+    let reported = count.json()["input_tokens"].as_u64().unwrap();
     let half = MESSAGES_BODY.len() as u64 / 2;
-    assert!(told.abs_diff(half) <= 2, "{told} of {half}");
+    assert!(reported.abs_diff(half) <= 2, "{reported} of {half}");
 }
 
 #[tokio::test]
@@ -174,7 +174,7 @@ async fn who_has_no_token_gets_no_answer_but_to_head() {
     assert_eq!(client.response().await.status, 401);
     let row = rig.row().await;
     assert_eq!(
-        (row.end, row.answered_by_gateway),
+        (row.outcome, row.answered_by_gateway),
         (Outcome::RejectedByGateway, None)
     );
 }

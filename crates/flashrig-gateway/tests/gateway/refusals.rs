@@ -6,24 +6,24 @@ use crate::upstream::RawResponse;
 use flashrig_record::{Attempt, Dialect, Outcome, Role};
 
 /// One exchange in which the server answers with `status` and `words`.
-async fn answered(path: &str, body: &str, status: &str, words: &str) -> (RawResponse, Attempt) {
+async fn answered(path: &str, body: &str, status: &str, message: &str) -> (RawResponse, Attempt) {
     let rig = Rig::new().await;
     let mut client = rig.post(path, body).await;
     let (mut server, _) = rig.server.request().await;
-    server.answer(status, words).await;
+    server.answer(status, message).await;
     let response = client.response().await;
     (response, rig.row().await)
 }
 
 #[tokio::test]
 async fn a_refused_request_shape_keeps_the_servers_words_and_names_the_field() {
-    let words = r#"{"error":{"message":"messages[1].role: system is not allowed here","type":"invalid_request_error","code":400}}"#;
-    let (response, row) = answered(CHAT, CHAT_BODY, "400 Bad Request", words).await;
+    let message = r#"{"error":{"message":"messages[1].role: system is not allowed here","type":"invalid_request_error","code":400}}"#;
+    let (response, row) = answered(CHAT, CHAT_BODY, "400 Bad Request", message).await;
     assert_eq!(
         (response.status, response.body.as_slice()),
-        (400, words.as_bytes())
+        (400, message.as_bytes())
     );
-    assert_eq!((row.end, row.status), (Outcome::Refused, Some(400)));
+    assert_eq!((row.outcome, row.status), (Outcome::Refused, Some(400)));
     let error = row.error.unwrap();
     assert_eq!(error.kind.as_deref(), Some("invalid_request_error"));
     assert_eq!(
@@ -35,9 +35,9 @@ async fn a_refused_request_shape_keeps_the_servers_words_and_names_the_field() {
 
 #[tokio::test]
 async fn a_context_that_is_too_small_keeps_the_servers_words() {
-    let words = r#"{"error":{"message":"'max_tokens' is too large: 32000. This model's maximum context length is 8192 tokens","code":400}}"#;
-    let (response, row) = answered(CHAT, CHAT_BODY, "400 Bad Request", words).await;
-    assert_eq!(response.body, words.as_bytes());
+    let message = r#"{"error":{"message":"'max_tokens' is too large: 32000. This model's maximum context length is 8192 tokens","code":400}}"#;
+    let (response, row) = answered(CHAT, CHAT_BODY, "400 Bad Request", message).await;
+    assert_eq!(response.body, message.as_bytes());
     let error = row.error.unwrap();
     assert!(error.message.contains("maximum context length is 8192"));
     assert_eq!(error.field.as_deref(), Some("max_tokens"));
@@ -62,14 +62,14 @@ async fn a_probes_404_passes_through_and_is_a_probes() {
         assert_eq!(forwarded.line(), line);
         assert_eq!(forwarded.header("content-length"), None);
         let head_only = line.starts_with("HEAD");
-        let words = if head_only {
+        let message = if head_only {
             ""
         } else {
             "{\"detail\":\"Not Found\"}"
         };
         server
             .send(format!(
-                "HTTP/1.1 404 Not Found\r\nContent-Length: 22\r\nConnection: close\r\n\r\n{words}"
+                "HTTP/1.1 404 Not Found\r\nContent-Length: 22\r\nConnection: close\r\n\r\n{message}"
             ))
             .await;
         let head = client.head().await.unwrap();
@@ -78,11 +78,9 @@ async fn a_probes_404_passes_through_and_is_a_probes() {
         rig.until(|activity| activity.in_flight == 0).await;
     }
     let rows = rig.rows(4).await;
-    assert!(
-        rows.iter().all(
-            |row| (row.role, row.end, row.status) == (Role::Probe, Outcome::Refused, Some(404))
-        )
-    );
+    assert!(rows.iter().all(
+        |row| (row.role, row.outcome, row.status) == (Role::Probe, Outcome::Refused, Some(404))
+    ));
     let dialects: Vec<Dialect> = rows.iter().map(|row| row.dialect).collect();
     assert_eq!(
         dialects,
@@ -106,7 +104,7 @@ async fn token_counting_is_a_probe_even_with_tools() {
     )
     .await;
     assert_eq!(
-        (row.dialect, row.role, row.end),
+        (row.dialect, row.role, row.outcome),
         (Dialect::AnthropicCountTokens, Role::Probe, Outcome::Refused)
     );
 }
@@ -121,10 +119,10 @@ async fn overload_is_told_apart_from_refusal_and_from_failure() {
         ("502 Bad Gateway", 502, Outcome::UpstreamError),
         ("422 Unprocessable Entity", 422, Outcome::Refused),
     ] {
-        let words = r#"{"type":"error","error":{"type":"some_error","message":"words"}}"#;
-        let (response, row) = answered(MESSAGES, MESSAGES_BODY, status, words).await;
+        let message = r#"{"type":"error","error":{"type":"some_error","message":"words"}}"#;
+        let (response, row) = answered(MESSAGES, MESSAGES_BODY, status, message).await;
         assert_eq!(
-            (response.status, row.end, row.status),
+            (response.status, row.outcome, row.status),
             (code, end, Some(code))
         );
         assert!(
@@ -149,7 +147,7 @@ async fn a_second_request_refused_at_once_with_529_is_counted_beside_the_first()
     assert_eq!(first.response().await.status, 200);
     let rows = rig.rows(2).await;
     assert_eq!(
-        (rows[0].end, rows[1].end),
+        (rows[0].outcome, rows[1].outcome),
         (Outcome::Complete, Outcome::Overloaded)
     );
     assert_eq!(
@@ -161,9 +159,9 @@ async fn a_second_request_refused_at_once_with_529_is_counted_beside_the_first()
 
 #[tokio::test]
 async fn a_servers_key_that_the_server_echoes_is_not_recorded() {
-    let words = format!("{{\"error\":\"bad key {KEY}\"}}");
-    let (response, row) = answered(CHAT, CHAT_BODY, "401 Unauthorized", &words).await;
-    assert_eq!(response.body, words.as_bytes());
+    let message = format!("{{\"error\":\"bad key {KEY}\"}}");
+    let (response, row) = answered(CHAT, CHAT_BODY, "401 Unauthorized", &message).await;
+    assert_eq!(response.body, message.as_bytes());
     assert_eq!(row.error.unwrap().message, "bad key ***");
 }
 
@@ -191,7 +189,7 @@ async fn an_unreachable_server_is_a_502_in_the_clients_dialect_and_a_row() {
     );
     let row = rig.row().await;
     assert_eq!(
-        (row.end, row.status, row.clocks.connected_s),
+        (row.outcome, row.status, row.clocks.connected_s),
         (Outcome::Unreachable, Some(502), None)
     );
     assert_eq!(
@@ -218,7 +216,7 @@ async fn a_server_that_closes_or_talks_rubbish_before_its_head_is_a_502_and_is_n
         assert_eq!(rig.server.request().await.1.body, b"{\"next\":1}");
         let rows = rig.session.close().await;
         assert_eq!(
-            (rows[0].end, rows[0].status),
+            (rows[0].outcome, rows[0].status),
             (Outcome::UpstreamError, Some(502))
         );
     }

@@ -18,7 +18,7 @@ async fn a_client_that_leaves_before_the_answer_takes_the_servers_request_along(
     server.closed().await;
     let row = rig.row().await;
     assert_eq!(
-        (row.end, row.status, row.error),
+        (row.outcome, row.status, row.error),
         (Outcome::ClientAborted, None, None)
     );
 }
@@ -36,7 +36,7 @@ async fn a_client_that_leaves_within_the_stream_takes_the_servers_request_along(
     server.closed().await;
     let row = rig.row().await;
     assert_eq!(
-        (row.end, row.status, row.content_events),
+        (row.outcome, row.status, row.content_events),
         (Outcome::ClientAborted, Some(200), 1)
     );
 }
@@ -51,7 +51,7 @@ async fn a_client_that_leaves_after_the_end_mark_had_a_complete_answer() {
     client.head().await.unwrap();
     client.chunks_until("[DONE]").await;
     drop(client);
-    assert_eq!(rig.row().await.end, Outcome::Complete);
+    assert_eq!(rig.row().await.outcome, Outcome::Complete);
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn the_one_time_limit_holds_before_the_head_and_is_answered_in_the_dialect
     );
     server.closed().await;
     let row = rig.row().await;
-    assert_eq!((row.end, row.status), (Outcome::Stalled, Some(504)));
+    assert_eq!((row.outcome, row.status), (Outcome::Stalled, Some(504)));
     assert!(row.clocks.end_s.0 - row.clocks.sent_s.unwrap().0 >= 0.15);
 }
 
@@ -100,7 +100,7 @@ async fn the_time_limit_is_on_silence_and_not_on_the_whole() {
     server.send_chunk(DONE).await;
     server.end_stream().await;
     assert!(client.response().await.whole);
-    assert_eq!(rig.row().await.end, Outcome::Complete);
+    assert_eq!(rig.row().await.outcome, Outcome::Complete);
 }
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn without_a_time_limit_there_is_no_timer_that_could_be_a_hidden_one() {
     server.end_stream().await;
     client.chunks_until("[DONE]").await;
     assert_eq!(client.chunk().await.unwrap(), b"");
-    assert_eq!(rig.row().await.end, Outcome::Complete);
+    assert_eq!(rig.row().await.outcome, Outcome::Complete);
     untimed.shutdown_background();
 }
 
@@ -146,7 +146,7 @@ async fn a_client_keeps_its_connection_while_every_request_reaches_the_server_ov
         server.closed().await;
     }
     let rows = rig.rows(3).await;
-    assert!(rows.iter().all(|row| row.end == Outcome::Complete));
+    assert!(rows.iter().all(|row| row.outcome == Outcome::Complete));
 }
 
 #[tokio::test]
@@ -244,7 +244,7 @@ async fn ninety_six_streams_at_once_all_arrive_whole() {
     let rows = rig.rows(u32::try_from(STREAMS).unwrap()).await;
     assert!(
         rows.iter()
-            .all(|row| row.end == Outcome::Complete && row.content_events == 50)
+            .all(|row| row.outcome == Outcome::Complete && row.content_events == 50)
     );
     let numbers: Vec<u32> = rows.iter().map(|row| row.number).collect();
     assert_eq!(numbers, (1..=96).collect::<Vec<u32>>());
@@ -281,7 +281,7 @@ async fn closing_cuts_off_what_is_in_flight_and_loses_no_row() {
     let events = std::sync::Arc::clone(&rig.events);
     let addr = rig.session.addr();
     let rows = crate::upstream::soon(rig.session.close()).await;
-    let ends: Vec<Outcome> = rows.iter().map(|row| row.end).collect();
+    let ends: Vec<Outcome> = rows.iter().map(|row| row.outcome).collect();
     let cut = Outcome::ClientAborted;
     assert_eq!(
         ends,
@@ -411,5 +411,5 @@ async fn a_client_that_does_not_read_holds_its_server_back() {
     );
     drop(client);
     server.closed().await;
-    assert_eq!(rig.row().await.end, Outcome::ClientAborted);
+    assert_eq!(rig.row().await.outcome, Outcome::ClientAborted);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flashrig_clock::Origin;
-use flashrig_gateway::standing::{Board, Heard};
+use flashrig_gateway::standing::{Board, Received};
 use flashrig_gateway::{ClientName, Gate, Limits, Standing, StandingConfig};
 use flashrig_http::{KeyStyle, Secret, Upstream as Target};
 use tokio::sync::mpsc;
@@ -21,7 +21,7 @@ pub struct Rig {
     pub server: Upstream,
     pub standing: Standing,
     pub board: Arc<Board>,
-    pub heard: mpsc::Receiver<Heard>,
+    pub received: mpsc::Receiver<Received>,
 }
 
 impl Rig {
@@ -32,7 +32,7 @@ impl Rig {
     pub async fn gated(tokens: &[(&str, &str)], gate: Option<Arc<Gate>>) -> Self {
         let server = Upstream::bind().await;
         let key = Some(Secret::new("server-key"));
-        let (board, heard) = Board::new(None);
+        let (board, received) = Board::new(None);
         let config = StandingConfig {
             listen: "127.0.0.1:0".parse().unwrap(),
             tokens: tokens
@@ -50,7 +50,7 @@ impl Rig {
             server,
             standing,
             board,
-            heard,
+            received,
         }
     }
 
@@ -79,8 +79,8 @@ impl Rig {
         Metrics::read(&String::from_utf8(page.body).unwrap())
     }
 
-    pub async fn heard(&mut self) -> Heard {
-        soon(self.heard.recv()).await.unwrap()
+    pub async fn received(&mut self) -> Received {
+        soon(self.received.recv()).await.unwrap()
     }
 }
 

@@ -36,13 +36,13 @@ async fn what_a_web_page_sends_is_a_403_in_the_clients_dialect_and_a_row_and_nev
         assert_eq!(response.status, 403, "{headers}");
         let error = &response.json()["error"];
         assert_eq!(error["type"], "permission_error", "{headers}");
-        let words = error["message"].as_str().unwrap();
-        assert!(words.contains("--client NAME=TOKEN"), "{words}");
-        let heard = rig.heard().await;
-        assert_eq!(&*heard.client, "(unknown)");
-        let row = &heard.attempt;
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("--client NAME=TOKEN"), "{message}");
+        let received = rig.received().await;
+        assert_eq!(&*received.client, "(unknown)");
+        let row = &received.attempt;
         assert_eq!(
-            (row.end, row.status),
+            (row.outcome, row.status),
             (Outcome::RejectedByGateway, Some(403))
         );
         assert_eq!(row.path, "/v1/messages");
@@ -116,5 +116,5 @@ async fn with_tokens_the_token_tells_and_a_page_that_has_one_is_somebodys_own() 
     let (mut server, _) = rig.server.request().await;
     server.answer("200 OK", "{}").await;
     assert_eq!(client.response().await.status, 200);
-    assert_eq!(&*rig.heard().await.client, "anna");
+    assert_eq!(&*rig.received().await.client, "anna");
 }

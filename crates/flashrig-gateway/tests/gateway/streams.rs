@@ -57,7 +57,7 @@ async fn headers_first_byte_first_token_and_first_text_have_clocks_of_their_own(
     between(clocks.first_text_s, 5);
     between(clocks.last_token_s, 6);
     assert!(moments[7] <= clocks.end_s);
-    assert_eq!((row.end, row.content_events), (Outcome::Complete, 3));
+    assert_eq!((row.outcome, row.content_events), (Outcome::Complete, 3));
     let gap = row.longest_gap_s.unwrap();
     assert!(
         gap.0 > 0.0
@@ -141,7 +141,7 @@ async fn an_anthropic_stream_is_read_and_its_row_is_full() {
     assert!(whole);
     assert_eq!(String::from_utf8(body).unwrap(), chunks.concat());
     assert_eq!(
-        (row.end, row.status, row.role),
+        (row.outcome, row.status, row.role),
         (Outcome::Complete, Some(200), Role::Main)
     );
     assert_eq!(
@@ -181,7 +181,7 @@ async fn a_responses_stream_is_read() {
     let body = r#"{"model":"m","stream":true,"input":[{},{}]}"#;
     let (_, _, row) = stream(RESPONSES, body, &[&chunks[0], &chunks[1]]).await;
     assert_eq!(
-        (row.end, row.dialect, row.messages),
+        (row.outcome, row.dialect, row.messages),
         (Outcome::Complete, Dialect::OpenaiResponses, Some(2))
     );
     assert_eq!(
@@ -200,7 +200,7 @@ async fn plain_answers_are_read_too_and_have_no_token_clocks() {
     assert_eq!(client.response().await.body, answer.as_bytes());
     let row = rig.row().await;
     assert_eq!(
-        (row.end, row.stream, row.stop_reason.as_deref()),
+        (row.outcome, row.stream, row.stop_reason.as_deref()),
         (Outcome::Complete, false, Some("stop"))
     );
     assert_eq!(
@@ -228,7 +228,7 @@ async fn a_missing_required_field_is_named() {
     let stop = event("message_stop", r#"{"type":"message_stop"}"#);
     let (_, _, row) = stream(MESSAGES, MESSAGES_BODY, &[&start, &stop]).await;
     assert_eq!(row.missing_fields, ["message_start.message.usage"]);
-    assert_eq!((row.end, row.input_tokens), (Outcome::Complete, None));
+    assert_eq!((row.outcome, row.input_tokens), (Outcome::Complete, None));
     let (_, _, row) = chat_stream(&["data: {\"id\":\"c\"}\n\n", STOP]).await;
     assert_eq!(row.missing_fields, ["choices"]);
 }
@@ -254,7 +254,7 @@ async fn usage_in_a_last_chunk_without_choices_counts() {
     ])
     .await;
     assert_eq!(
-        (row.input_tokens, row.output_tokens, row.end),
+        (row.input_tokens, row.output_tokens, row.outcome),
         (Some(3), Some(1), Outcome::Complete)
     );
 }
@@ -285,7 +285,7 @@ async fn odd_line_ends_and_split_characters_change_neither_events_nor_bytes() {
         );
         let row = rig.row().await;
         assert_eq!(
-            (row.end, row.content_events, row.missing_fields.len()),
+            (row.outcome, row.content_events, row.missing_fields.len()),
             (Outcome::Complete, 2, 0),
             "{size}"
         );
@@ -311,7 +311,7 @@ async fn a_line_of_eight_mebibytes_and_a_stream_without_line_ends_pass_whole() {
     assert!(response.whole && response.body == line.as_bytes());
     let _server = sending.await.unwrap();
     let row = rig.row().await;
-    assert_eq!((row.end, row.content_events), (Outcome::Complete, 1));
+    assert_eq!((row.outcome, row.content_events), (Outcome::Complete, 1));
 }
 
 #[tokio::test]

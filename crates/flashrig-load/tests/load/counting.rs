@@ -209,14 +209,15 @@ impl Counting {
         if seen.first_facts.is_none() && text(0).contains("the code is") {
             seen.first_facts = Some(text(0).to_owned());
         }
-        let told = match &seen.first_facts {
+        let reported = match &seen.first_facts {
             Some(first) if self.manner.confuses_sessions => first.as_str(),
             _ => text(0),
         };
         if self.manner.forgets == Some(messages.len() / 2) {
             return "I do not know".to_owned();
         }
-        told.split_once(&format!("Fact {key}: the code is "))
+        reported
+            .split_once(&format!("Fact {key}: the code is "))
             .map_or("no such fact", |(_, rest)| &rest[..8])
             .to_owned()
     }

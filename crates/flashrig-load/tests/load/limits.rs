@@ -48,10 +48,10 @@ async fn a_server_that_sends_keep_alives_and_no_token_has_stalled() {
         }
     });
     let answer = client.ask(ask()).await;
-    assert_eq!(answer.attempt.end, Outcome::Stalled);
+    assert_eq!(answer.attempt.outcome, Outcome::Stalled);
     assert_eq!(answer.attempt.status, Some(200));
-    let words = answer.attempt.error.unwrap().message;
-    assert!(words.contains("no token within 1.0 s"), "{words}");
+    let message = answer.attempt.error.unwrap().message;
+    assert!(message.contains("no token within 1.0 s"), "{message}");
     drop(client);
     serving.await.unwrap();
 }
@@ -62,7 +62,7 @@ async fn a_server_that_accepts_and_says_nothing_has_stalled_too() {
     let client = with_limits(&upstream.url(), LoadDialect::OpenaiChat, Duration::ZERO);
     let (answer, _held) = tokio::join!(client.ask(ask()), upstream.request());
     assert_eq!(
-        (answer.attempt.end, answer.attempt.status),
+        (answer.attempt.outcome, answer.attempt.status),
         (Outcome::Stalled, None)
     );
 }
@@ -78,13 +78,13 @@ async fn silence_in_the_middle_of_an_answer_is_a_stall_that_keeps_what_came() {
         peer
     };
     let (answer, _held) = tokio::join!(client.ask(ask()), serving);
-    assert_eq!(answer.attempt.end, Outcome::Stalled);
+    assert_eq!(answer.attempt.outcome, Outcome::Stalled);
     assert_eq!(
         (answer.text.as_str(), answer.attempt.content_events),
         ("a", 1)
     );
-    let words = answer.attempt.error.unwrap().message;
-    assert!(words.contains("no token for 1 s"), "{words}");
+    let message = answer.attempt.error.unwrap().message;
+    assert!(message.contains("no token for 1 s"), "{message}");
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn a_stream_that_closes_early_is_truncated_and_an_error_in_it_is_one() {
             peer.send(&[HEAD, TOKEN, tail].concat()).await;
         };
         let (answer, ()) = tokio::join!(client.ask(ask()), serving);
-        assert_eq!(answer.attempt.end, end);
+        assert_eq!(answer.attempt.outcome, end);
     }
 }
 
@@ -126,7 +126,7 @@ async fn a_request_that_is_given_up_closes_its_connection_and_leaves_a_row() {
     assert_eq!(client.in_flight(), 0);
     let rows = client.take_rows();
     assert_eq!(rows.len(), 1);
-    assert_eq!(rows[0].attempt.end, Outcome::ClientAborted);
+    assert_eq!(rows[0].attempt.outcome, Outcome::ClientAborted);
 }
 
 #[tokio::test]
@@ -168,18 +168,18 @@ async fn a_kept_connection_that_the_server_closed_is_replaced_without_a_word() {
         peer.send(whole).await;
         peer
     });
-    assert_eq!(answer.attempt.end, Outcome::Complete);
+    assert_eq!(answer.attempt.outcome, Outcome::Complete);
     drop(peer);
     closes_are_heard(&upstream).await;
     let (answer, ()) = tokio::join!(client.ask(ask()), async {
         let (mut peer, _) = upstream.request().await;
         peer.send(whole).await;
     });
-    assert_eq!(answer.attempt.end, Outcome::Complete);
+    assert_eq!(answer.attempt.outcome, Outcome::Complete);
     let ends: Vec<Outcome> = client
         .take_rows()
         .iter()
-        .map(|row| row.attempt.end)
+        .map(|row| row.attempt.outcome)
         .collect();
     assert_eq!(ends, [Outcome::Complete, Outcome::Complete]);
 }

@@ -81,10 +81,10 @@ async fn a_web_page_is_called_one() {
     .await;
     let error = trouble(&url).await;
     assert!(matches!(error, LoadError::Html { .. }), "{error:?}");
-    let words = error.to_string();
+    let message = error.to_string();
     assert!(
-        words.contains("Open WebUI") && words.contains("API address"),
-        "{words}"
+        message.contains("Open WebUI") && message.contains("API address"),
+        "{message}"
     );
 }
 
@@ -123,10 +123,10 @@ async fn another_model_name_is_answered_with_the_servers_words_and_the_option() 
     let body = r#"{"error":{"message":"The model `m` does not exist.","type":"NotFoundError","code":404}}"#;
     let error = trouble(&saying(http("404 Not Found", "application/json", body)).await).await;
     assert!(matches!(error, LoadError::UnknownModel { .. }), "{error:?}");
-    let words = error.to_string();
+    let message = error.to_string();
     assert!(
-        words.contains("does not exist") && words.ends_with("--model"),
-        "{words}"
+        message.contains("does not exist") && message.ends_with("--model"),
+        "{message}"
     );
 }
 

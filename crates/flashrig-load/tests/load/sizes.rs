@@ -27,14 +27,14 @@ async fn a_session_fills_its_context_to_the_last_turn_and_never_beyond_whatever_
                 for index in 1..=13 {
                     last = session.warm(&client, index).await;
                     assert_eq!(
-                        (last.end, last.output_tokens),
+                        (last.outcome, last.output_tokens),
                         (Outcome::Complete, Some(16))
                     );
                 }
                 let whole = last.input_tokens.unwrap() + last.output_tokens.unwrap();
-                let words = format!("{count:?} {dialect:?}: {whole} of {context}");
-                assert!(whole <= context, "{words}: too long");
-                assert!(whole + 64 >= context, "{words}: too short");
+                let message = format!("{count:?} {dialect:?}: {whole} of {context}");
+                assert!(whole <= context, "{message}: too long");
+                assert!(whole + 64 >= context, "{message}: too short");
             }
         }
     }
@@ -85,7 +85,7 @@ async fn a_side_request_has_its_size_too_and_one_too_small_for_any_prompt_is_as_
             during_cold: false,
         };
         let turn = side(&client, &calibration, plan).await;
-        assert_eq!(turn.end, Outcome::Complete);
+        assert_eq!(turn.outcome, Outcome::Complete);
         let counted = server.tokens(server.bodies().last().unwrap());
         assert!(
             counted <= most && counted + 3 >= tokens,
@@ -126,7 +126,7 @@ async fn a_server_that_refuses_the_length_fields_is_asked_without_them() {
         let rows = client.take_rows();
         let refusals = rows
             .iter()
-            .filter(|row| row.attempt.end == Outcome::Refused);
+            .filter(|row| row.attempt.outcome == Outcome::Refused);
         assert_eq!(refusals.count(), refused);
     }
 }

@@ -89,16 +89,16 @@ fn run(mut wire: Wire, sender: Sender<Event>, events: &Receiver<Event>) {
         return;
     };
     if let Err(failure) = supervisor::check(&job) {
-        wire.tell(&Notice::Failed(failure));
+        wire.report(&Notice::Failed(failure));
         return;
     }
-    wire.tell(&Notice::Ready);
+    wire.report(&Notice::Ready);
     let Ok(Event::Order(Order::Go)) = events.recv() else {
         return;
     };
     match Supervisor::start(&job, &mut wire, sender) {
         Ok(supervisor) => supervisor.run(&mut wire, events),
-        Err(failure) => wire.tell(&Notice::Failed(failure)),
+        Err(failure) => wire.report(&Notice::Failed(failure)),
     }
 }
 
@@ -123,7 +123,7 @@ struct Wire {
 }
 
 impl Wire {
-    fn tell(&mut self, notice: &Notice) {
+    fn report(&mut self, notice: &Notice) {
         if let Ok(mut line) = serde_json::to_vec(notice) {
             line.push(b'\n');
             // When flashrig is gone the listener notices; there is nobody left to tell.

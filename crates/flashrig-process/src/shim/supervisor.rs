@@ -68,16 +68,16 @@ pub(super) struct Supervisor {
 
 /// Finds out before the barrier what would fail after it.
 pub(super) fn check(job: &Job) -> Result<(), Failure> {
-    let fail = |step, words: &str| {
+    let fail = |step, message: &str| {
         Err(Failure {
             step,
-            words: words.to_owned(),
+            message: message.to_owned(),
         })
     };
     match Path::new(&job.dir).metadata() {
         Ok(facts) if facts.is_dir() => {}
         Ok(_) => return fail(Step::Directory, "not a directory"),
-        Err(error) => return fail(Step::Directory, &words(&error)),
+        Err(error) => return fail(Step::Directory, &message(&error)),
     }
     let program = Path::new(&job.program);
     match program.metadata() {
@@ -87,16 +87,16 @@ pub(super) fn check(job: &Job) -> Result<(), Failure> {
             return fail(Step::Program, "permission denied (not executable)");
         }
         Ok(_) => {}
-        Err(error) => return fail(Step::Program, &words(&error)),
+        Err(error) => return fail(Step::Program, &message(&error)),
     }
     access(program, AccessFlags::X_OK).map_err(|errno| Failure {
         step: Step::Program,
-        words: words(&errno.into()),
+        message: message(&errno.into()),
     })
 }
 
 /// The system's words for an error, in our style.
-fn words(error: &std::io::Error) -> String {
+fn message(error: &std::io::Error) -> String {
     error.raw_os_error().map_or_else(
         || error.to_string(),
         |code| nix::errno::Errno::from_raw(code).desc().to_lowercase(),
@@ -104,8 +104,8 @@ fn words(error: &std::io::Error) -> String {
 }
 
 /// What an exec error means. The kernel blames the program when in truth its interpreter is gone.
-fn exec_words(program: &Path, error: &std::io::Error) -> String {
-    let plain = words(error);
+fn exec_error(program: &Path, error: &std::io::Error) -> String {
+    let plain = message(error);
     if error.kind() != std::io::ErrorKind::NotFound || !program.exists() {
         return plain;
     }
@@ -143,10 +143,10 @@ impl Supervisor {
         system::set_up_leader(&mut command);
         let child = command.spawn().map_err(|error| Failure {
             step: Step::Program,
-            words: exec_words(Path::new(&job.program), &error),
+            message: exec_error(Path::new(&job.program), &error),
         })?;
         let stamp = Stamp::now();
-        wire.tell(&Notice::Started {
+        wire.report(&Notice::Started {
             pid: child.id(),
             stamp,
         });
@@ -179,7 +179,7 @@ impl Supervisor {
         while !self.is_gone() {
             let patience = self.next_look.saturating_duration_since(Instant::now());
             match events.recv_timeout(patience) {
-                Ok(event) => self.hear(event, wire),
+                Ok(event) => self.handle(event, wire),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => self.kill_now(),
             }
@@ -193,7 +193,7 @@ impl Supervisor {
             describe(&self.tree.look())
         };
         let usage = self.usage();
-        wire.tell(&Notice::Gone(Gone {
+        wire.report(&Notice::Gone(Gone {
             survivors,
             proven: self.childless && self.adopting,
             usage,
@@ -204,11 +204,11 @@ impl Supervisor {
         self.leader_gone && self.childless && self.adopting
     }
 
-    fn hear(&mut self, event: Event, wire: &mut Wire) {
+    fn handle(&mut self, event: Event, wire: &mut Wire) {
         match event {
             Event::Reaped { pid, status, stamp } if pid == self.leader && !self.leader_gone => {
                 self.leader_gone = true;
-                wire.tell(&Notice::Exited(LeaderExit { status, stamp }));
+                wire.report(&Notice::Exited(LeaderExit { status, stamp }));
                 if matches!(self.phase, Phase::Running) {
                     self.phase = Phase::Settling {
                         until: Instant::now() + SETTLE,
@@ -268,7 +268,7 @@ impl Supervisor {
         match &mut self.phase {
             Phase::Running => {
                 let reading = self.reading(&members);
-                wire.tell(&Notice::Usage { reading, members });
+                wire.report(&Notice::Usage { reading, members });
                 let now = Instant::now();
                 self.next_look = now + self.sample_every.max(SAMPLE_SHARE * (now - began));
                 return true;
@@ -277,7 +277,7 @@ impl Supervisor {
             Phase::Settling { until } if began >= *until => {
                 let left = describe(&members);
                 if !left.is_empty() {
-                    wire.tell(&Notice::Leftovers(left));
+                    wire.report(&Notice::Leftovers(left));
                 }
                 self.phase = Phase::Asking {
                     until: began + self.grace,
@@ -302,7 +302,7 @@ impl Supervisor {
                             .copied()
                             .filter(|m| m.pid != self.leader)
                             .collect();
-                        wire.tell(&Notice::Leftovers(describe(&others)));
+                        wire.report(&Notice::Leftovers(describe(&others)));
                     }
                     self.phase = Phase::Killing {
                         until: began + self.kill_bound,

@@ -88,16 +88,16 @@ pub(crate) fn info(pid: u32) -> Option<ProcessInfo> {
 pub(crate) fn command_line(pid: u32) -> Option<String> {
     const LIMIT: usize = 300;
     let raw = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    let words: Vec<_> = raw
+    let message: Vec<_> = raw
         .split(|b| *b == 0)
         .filter(|w| !w.is_empty())
         .map(String::from_utf8_lossy)
         .collect();
-    if words.is_empty() {
+    if message.is_empty() {
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
         return Some(format!("[{}]", name.trim_end()));
     }
-    Some(words.join(" ").chars().take(LIMIT).collect())
+    Some(message.join(" ").chars().take(LIMIT).collect())
 }
 
 /// The memory peak that `getrusage` reports, in bytes.

@@ -12,9 +12,9 @@ const STAGE_DIR: &str = "FLASHRIG_TEST_STAGE";
 /// Starts this test binary as an owner of trees, and kills it without warning when `ready` says so.
 fn kill_an_owner(sandbox: &Sandbox, role: &str, ready: impl Fn(&Stage) -> bool) -> Stage {
     let stage = Stage::new(sandbox);
-    let words = stage.role(role);
-    let mut owner = Command::new(&words[0])
-        .args(&words[1..])
+    let message = stage.role(role);
+    let mut owner = Command::new(&message[0])
+        .args(&message[1..])
         .env(STAGE_DIR, stage.dir.path())
         .env("FLASHRIG_TEST_SANDBOX", sandbox.name())
         .stdout(Stdio::null())

@@ -16,7 +16,7 @@ pub fn explain(attempts: &mut [Attempt], prompts: &BTreeMap<u32, Prompt>) -> Opt
     let known: Vec<(usize, &Prompt)> = attempts
         .iter()
         .enumerate()
-        .filter(|(_, a)| a.end != Outcome::RejectedByGateway)
+        .filter(|(_, a)| a.outcome != Outcome::RejectedByGateway)
         .filter_map(|(i, a)| Some((i, prompts.get(&a.number)?)))
         .collect();
     let only: Vec<&Prompt> = known.iter().map(|(_, prompt)| *prompt).collect();
@@ -60,7 +60,7 @@ pub fn explain(attempts: &mut [Attempt], prompts: &BTreeMap<u32, Prompt>) -> Opt
 
 /// Whether the server has gone through the whole prompt.
 fn is_answered(attempt: &Attempt) -> bool {
-    attempt.clocks.first_token_s.is_some() || attempt.end == Outcome::Complete
+    attempt.clocks.first_token_s.is_some() || attempt.outcome == Outcome::Complete
 }
 
 fn fact(before: &Attempt, its_prompt: &Prompt, attempt: &Attempt, prompt: &Prompt) -> PrefixFact {

@@ -52,7 +52,7 @@ fn destinations<'f>(facts: impl Iterator<Item = &'f EgressFact>) -> Option<Strin
     }
     let mut counts: Vec<(String, u64)> = counts.into_iter().collect();
     counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    let mut words: Vec<String> = counts
+    let mut message: Vec<String> = counts
         .iter()
         .take(NAMED)
         .map(|(name, count)| match count {
@@ -62,7 +62,7 @@ fn destinations<'f>(facts: impl Iterator<Item = &'f EgressFact>) -> Option<Strin
         })
         .collect();
     if counts.len() > NAMED {
-        words.push(format!("{} more destinations", counts.len() - NAMED));
+        message.push(format!("{} more destinations", counts.len() - NAMED));
     }
-    (!words.is_empty()).then(|| words.join(", "))
+    (!message.is_empty()).then(|| message.join(", "))
 }

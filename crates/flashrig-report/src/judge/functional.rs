@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::server_event::{event_words, is_explained, names};
+use super::server_event::{event_message, is_explained, names};
 use flashrig_record::{Arm, CheckOutcome, Functional, LifeKind, Run, RunState, Session, Status};
 
 /// Why a session does not count as done; empty when it does. `diff_exceeded` are the task's size
@@ -64,18 +64,18 @@ pub fn session_failures(session: &Session, diff_exceeded: &[String]) -> Vec<Stri
 pub fn judge(run: &Run, state: RunState) -> (Functional, Vec<String>) {
     let mut failed: Vec<Failed> = Vec::new();
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-    let (mut untold, mut failed_by_itself) = (false, false);
+    let (mut unreported, mut failed_by_itself) = (false, false);
     let arms = run
         .rounds
         .iter()
         .flat_map(|r| r.arms.iter().map(move |a| (r.index, a)));
     let mut events: Vec<String> = Vec::new();
     for (round, arm) in arms {
-        let place = format!("{}, round {round}", arm.kind.words());
+        let place = format!("{}, round {round}", arm.kind.label());
         let of_server = arm.server_events.iter();
         let of_server = of_server.filter(|_| arm.server_lost.is_none());
         events.extend(of_server.map(|event| {
-            let (who, what) = (names(event), event_words(event));
+            let (who, what) = (names(event), event_message(event));
             format!("{who} ({place}): one failure of the server: {what}")
         }));
         for session in arm
@@ -87,8 +87,8 @@ pub fn judge(run: &Run, state: RunState) -> (Functional, Vec<String>) {
             if session.failures.is_empty() {
                 continue;
             }
-            if is_untold(arm, session) {
-                untold = true;
+            if is_unreported(arm, session) {
+                unreported = true;
             } else {
                 failed_by_itself = true;
             }
@@ -110,29 +110,29 @@ pub fn judge(run: &Run, state: RunState) -> (Functional, Vec<String>) {
         }
     }
     for death in run.server.life.iter().filter(|l| l.what == LifeKind::Died) {
-        untold = true;
-        let said = |words: &String| words.contains(&death.words);
+        unreported = true;
+        let said = |message: &String| message.contains(&death.message);
         let mut rounds = run.rounds.iter();
         if !rounds.any(|round| round.invalid_reasons.iter().any(said)) {
-            events.push(death.words.clone());
+            events.push(death.message.clone());
         }
     }
     let functional = if failed_by_itself {
         Functional::Fail
-    } else if untold || seen.is_empty() {
+    } else if unreported || seen.is_empty() {
         Functional::Unknown
     } else if state == RunState::Finished {
         Functional::Pass
     } else {
         Functional::Unknown
     };
-    events.extend(failed.iter().map(|f| f.words(seen[f.id])));
+    events.extend(failed.iter().map(|f| f.label(seen[f.id])));
     (functional, events)
 }
 
 /// Whether it cannot be told if the session's work was done: the rig failed, a check could not be
 /// started, an agent that came to its own end was not verified, or the server was lost under it.
-fn is_untold(arm: &Arm, session: &Session) -> bool {
+fn is_unreported(arm: &Arm, session: &Session) -> bool {
     let is_cut = arm.server_lost.is_some() && session.status == Status::ServerError;
     is_cut
         || session.status == Status::RigError
@@ -152,7 +152,7 @@ struct Failed<'r> {
 
 impl Failed<'_> {
     /// `of` is the number of times that the session ran.
-    fn words(&self, of: usize) -> String {
+    fn label(&self, of: usize) -> String {
         let places = match self.places.len() {
             n if n == of && n > 1 => format!("all {n} times"),
             _ => self.places.join(" and "),

@@ -6,5 +6,5 @@ use flashrig_record::{LifeKind, Server};
 /// two processes.
 pub fn life_lines(server: &Server) -> impl Iterator<Item = String> {
     let again = server.life.iter().filter(|l| l.what == LifeKind::Restarted);
-    again.map(|life| life.words.clone())
+    again.map(|life| life.message.clone())
 }

@@ -32,27 +32,27 @@ pub fn other_models(attempts: &[Attempt]) -> Vec<String> {
     let pairs = attempts
         .iter()
         .filter_map(|a| Some((a.model.as_deref()?, a.answered_model.as_deref()?)));
-    let words = |(asked, answered, count)| format!("{asked} -> {answered} ({count})");
-    counted(pairs).into_iter().map(words).collect()
+    let message = |(asked, answered, count)| format!("{asked} -> {answered} ({count})");
+    counted(pairs).into_iter().map(message).collect()
 }
 
 /// The same of all sessions of a run of agents, in words.
 pub fn of_agents(run: &Run) -> Vec<String> {
     let arms = run.rounds.iter().flat_map(|r| &r.arms);
-    let mut told: Vec<String> = Vec::new();
+    let mut reported: Vec<String> = Vec::new();
     for session in arms.flat_map(|a| &a.sessions) {
         for pair in &session.other_models {
             let pair = pair.rsplit_once(" (").map_or(&**pair, |(names, _)| names);
-            let words = format!(
+            let message = format!(
                 "another model than the one asked for answered {}: {pair}",
                 session.id
             );
-            if !told.contains(&words) {
-                told.push(words);
+            if !reported.contains(&message) {
+                reported.push(message);
             }
         }
     }
-    told
+    reported
 }
 
 /// The same of a run of synthetic sessions.
@@ -62,10 +62,10 @@ pub fn of_load(run: &LoadRun) -> Vec<String> {
         .flat_map(|lane| &lane.turns)
         .filter_map(|turn| turn.answered_model.as_deref());
     let pairs = answered.map(|answered| (&*run.server.model, answered));
-    let words = |(asked, answered, count)| {
+    let message = |(asked, answered, count)| {
         format!("{asked:?} was asked for, and {answered:?} gave {count} of the answers")
     };
-    counted(pairs).into_iter().map(words).collect()
+    counted(pairs).into_iter().map(message).collect()
 }
 
 #[cfg(test)]
@@ -88,8 +88,8 @@ mod tests {
             answered_model: None,
             ..other.clone()
         };
-        let told = other_models(&[answered("big", "big"), other.clone(), none, other]);
-        assert_eq!(told, ["big -> small (2)"]);
+        let reported = other_models(&[answered("big", "big"), other.clone(), none, other]);
+        assert_eq!(reported, ["big -> small (2)"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Figures of an arm, and whether a round's times may be compared.
 
-use super::server_event::{event_words, is_explained, names};
+use super::server_event::{event_message, is_explained, names};
 use flashrig_clock::Seconds;
 use flashrig_record::{Arm, ArmKind, Session};
 
@@ -89,25 +89,25 @@ pub fn round_validity(arms: &[Arm], planned: usize, kinds: &[ArmKind]) -> (bool,
             if is_lost {
                 continue;
             }
-            reasons.push(format!("the arm {} did not run", kind.words()));
+            reasons.push(format!("the arm {} did not run", kind.label()));
             continue;
         };
-        if let Some(words) = &arm.server_lost {
+        if let Some(message) = &arm.server_lost {
             // What follows from it is not said for each session.
-            reasons.push(format!("{}: {words}", kind.words()));
+            reasons.push(format!("{}: {message}", kind.label()));
         } else if arm.sessions.len() < planned {
             reasons.push(format!(
                 "{} of {planned} sessions ran {}",
                 arm.sessions.len(),
-                kind.words()
+                kind.label()
             ));
         }
         let events = arm.server_events.iter();
         for event in events.filter(|_| arm.server_lost.is_none()) {
             reasons.push(format!(
                 "{} the server failed as a whole: {}, of {}",
-                kind.words(),
-                event_words(event),
+                kind.label(),
+                event_message(event),
                 names(event)
             ));
         }
@@ -119,7 +119,7 @@ pub fn round_validity(arms: &[Arm], planned: usize, kinds: &[ArmKind]) -> (bool,
             .filter(|s| !s.status.is_completed())
             .filter(own)
         {
-            reasons.push(format!("{} {}: {}", s.id, kind.words(), s.status.words()));
+            reasons.push(format!("{} {}: {}", s.id, kind.label(), s.status.label()));
         }
         for s in arm
             .sessions
@@ -130,7 +130,7 @@ pub fn round_validity(arms: &[Arm], planned: usize, kinds: &[ArmKind]) -> (bool,
             reasons.push(format!(
                 "{} {}: {} requests refused, {} answers broken off",
                 s.id,
-                kind.words(),
+                kind.label(),
                 s.refusals,
                 s.lost_streams
             ));
@@ -143,7 +143,7 @@ pub fn round_validity(arms: &[Arm], planned: usize, kinds: &[ArmKind]) -> (bool,
             reasons.push(format!(
                 "{} {}: {} prompts above --max-prompt turned away",
                 s.id,
-                kind.words(),
+                kind.label(),
                 s.long_prompts
             ));
         }
@@ -182,8 +182,8 @@ fn unlike(arms: &[Arm], kind: ArmKind) -> Vec<String> {
             reasons.push(format!(
                 "{} was done {} and not {}",
                 t.id,
-                done.words(),
-                not.words()
+                done.label(),
+                not.label()
             ));
         }
         if t.status != a.status {

@@ -19,16 +19,16 @@ pub fn unknown_routes(attempts: &[Attempt]) -> Vec<String> {
             None => {}
         }
     }
-    let words = |(method, path, status, count): (&str, &str, Option<u16>, u32)| {
+    let message = |(method, path, status, count): (&str, &str, Option<u16>, u32)| {
         let status = status.map_or_else(|| "no answer".to_owned(), |s| s.to_string());
         format!("{method} {path} -> {status} ({count})")
     };
-    found.into_iter().map(words).collect()
+    found.into_iter().map(message).collect()
 }
 
 fn is_unknown(attempt: &Attempt) -> bool {
     let by_dialect = attempt.dialect == Dialect::Other && !attempt.method.is_empty();
-    let turned_away = attempt.end == Outcome::RejectedByGateway;
+    let turned_away = attempt.outcome == Outcome::RejectedByGateway;
     !turned_away && (by_dialect || attempt.refusal == Some(RefusalKind::UnknownRoute))
 }
 
@@ -44,8 +44,8 @@ pub fn missing_fields(attempts: &[Attempt]) -> Vec<String> {
             None => {}
         }
     }
-    let words = |(field, streams): (&str, u32)| format!("{field} ({streams})");
-    found.into_iter().map(words).collect()
+    let message = |(field, streams): (&str, u32)| format!("{field} ({streams})");
+    found.into_iter().map(message).collect()
 }
 
 /// Every model name asked for, in order of its first request.
@@ -62,7 +62,7 @@ pub fn models_asked(attempts: &[Attempt]) -> Vec<String> {
 /// Main and side requests over the distinct bodies among them; `None` when there were none.
 pub fn amplification(attempts: &[Attempt]) -> Option<f64> {
     let sent = || {
-        let asked = |a: &&Attempt| a.role != Role::Probe && a.end != Outcome::RejectedByGateway;
+        let asked = |a: &&Attempt| a.role != Role::Probe && a.outcome != Outcome::RejectedByGateway;
         attempts.iter().filter(asked)
     };
     let hashes: HashSet<&str> = sent().filter_map(|a| a.body_hash.as_deref()).collect();

@@ -21,7 +21,7 @@ struct Stay<'a> {
 impl Stay<'_> {
     fn failed(&self) -> bool {
         matches!(
-            self.attempt.end,
+            self.attempt.outcome,
             Outcome::UpstreamError | Outcome::ErrorInStream | Outcome::Truncated
         )
     }
@@ -50,16 +50,16 @@ pub fn server_events<'a>(
         .collect();
     stays.sort_by(|a, b| a.ended.total_cmp(&b.ended));
     let mut events = Vec::new();
-    let mut told = vec![false; stays.len()];
+    let mut reported = vec![false; stays.len()];
     for first in 0..stays.len() {
-        if told[first] || !stays[first].failed() {
+        if reported[first] || !stays[first].failed() {
             continue;
         }
         let at = stays[first].ended;
         // Those that were in the server when the first of them failed.
         // An agent that gives up takes its other requests along.
         let left = |stay: &Stay<'_>| {
-            stay.attempt.end == Outcome::ClientAborted && stay.ended - at <= AT_ONCE_S
+            stay.attempt.outcome == Outcome::ClientAborted && stay.ended - at <= AT_ONCE_S
         };
         let here = |index: &usize| {
             *index == first || (stays[*index].is_in_server(at) && !left(&stays[*index]))
@@ -80,7 +80,7 @@ pub fn server_events<'a>(
             continue;
         }
         names.sort();
-        all.iter().for_each(|&index| told[index] = true);
+        all.iter().for_each(|&index| reported[index] = true);
         let attempt = stays[first].attempt;
         events.push(ServerEvent {
             at_s: Seconds(at),
@@ -95,7 +95,7 @@ pub fn server_events<'a>(
 }
 
 /// An event in words: `all 2 requests in flight failed at once (500: out of memory)`.
-pub fn event_words(event: &ServerEvent) -> String {
+pub fn event_message(event: &ServerEvent) -> String {
     let status = match event.status {
         Some(status) if status < 300 => "broken off".to_owned(),
         Some(status) => status.to_string(),
@@ -104,7 +104,7 @@ pub fn event_words(event: &ServerEvent) -> String {
     let said = event
         .message
         .as_ref()
-        .map_or_else(String::new, |words| format!(": {words}"));
+        .map_or_else(String::new, |message| format!(": {message}"));
     format!(
         "all {} requests in flight failed at once ({status}{said})",
         event.requests

@@ -35,7 +35,7 @@ pub fn split(start: Seconds, end: Seconds, attempts: &[Attempt]) -> Option<Split
     let (start, end) = (start.0, end.0.max(start.0));
     let stays: Vec<Stay> = attempts
         .iter()
-        .filter(|a| a.role != Role::Probe && a.end != Outcome::RejectedByGateway)
+        .filter(|a| a.role != Role::Probe && a.outcome != Outcome::RejectedByGateway)
         .map(|a| stay(a, start, end))
         .collect();
     let first_main = stays
@@ -90,7 +90,7 @@ fn stay(attempt: &Attempt, start: f64, end: f64) -> Stay {
         permitted: permitted.clamp(arrived, ended),
         first_token: first_token.clamp(arrived, ended),
         ended,
-        failed: is_failed(attempt.end),
+        failed: is_failed(attempt.outcome),
     }
 }
 

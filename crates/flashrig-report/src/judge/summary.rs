@@ -45,7 +45,7 @@ pub struct Traffic {
 pub fn traffic(attempts: &[Attempt]) -> Traffic {
     let mut sum = Traffic::default();
     for a in attempts {
-        if a.end == Outcome::RejectedByGateway {
+        if a.outcome == Outcome::RejectedByGateway {
             sum.rejected += 1;
             sum.long_prompts += u64::from(a.is_long_prompt());
             continue;
@@ -60,7 +60,7 @@ pub fn traffic(attempts: &[Attempt]) -> Traffic {
             sum.answered_by_gateway += u64::from(a.answered_by_gateway.is_some());
             continue;
         }
-        match a.end {
+        match a.outcome {
             Outcome::Refused
             | Outcome::Overloaded
             | Outcome::UpstreamError

@@ -4,7 +4,7 @@ use super::models::of_load;
 use crate::judge::life::life_lines;
 use crate::stats::median;
 use flashrig_clock::Seconds;
-use flashrig_config::{count_in_words, seconds_in_words};
+use flashrig_config::{format_seconds, format_tokens};
 use flashrig_record::{
     Lane, LoadRun, LoadVerdict, Measured, Outcome, StopKind, TtftRow, TtftSpread, Turn,
 };
@@ -32,7 +32,7 @@ pub fn answer(run: &LoadRun) -> Answer {
     };
     let answered: u32 = run.ttft.iter().map(|row| row.answered).sum();
     let asked: u32 = run.ttft.iter().map(|row| row.asked).sum();
-    let is_refused = |turn: &Turn| matches!(turn.end, Outcome::Refused | Outcome::Overloaded);
+    let is_refused = |turn: &Turn| matches!(turn.outcome, Outcome::Refused | Outcome::Overloaded);
     let refused = run.measured.iter().flat_map(turns).any(is_refused);
     if run.measured.iter().any(is_over) || (answered == 0 && !refused) {
         Answer::None
@@ -65,14 +65,14 @@ fn turns(measured: &Measured) -> impl Iterator<Item = &Turn> {
 
 fn row(run: &LoadRun, agents: u32, rounds: &[&Measured]) -> TtftRow {
     let all = || rounds.iter().flat_map(|m| turns(m));
-    let count = |of: fn(Outcome) -> bool| count(all().filter(|turn| of(turn.end)));
+    let count = |of: fn(Outcome) -> bool| count(all().filter(|turn| of(turn.outcome)));
     let whole: Vec<(f64, Option<f64>)> = rounds
         .iter()
         .filter_map(|m| whole(m, run.server.speed.unwrap_or(1.0)))
         .collect();
     let walls: Vec<f64> = whole.iter().map(|(wall, _)| *wall).collect();
     let speeds: Option<Vec<f64>> = whole.iter().map(|(_, speed)| *speed).collect();
-    let answered = || all().filter(|turn| turn.end == Outcome::Complete);
+    let answered = || all().filter(|turn| turn.outcome == Outcome::Complete);
     let long: Vec<f64> = rounds
         .iter()
         .flat_map(|m| m.lanes.iter().filter(|lane| lane.id == LONG))
@@ -174,23 +174,23 @@ fn reasons(
     client_bottleneck: bool,
 ) -> Vec<String> {
     let mut reasons: Vec<String> = Vec::new();
-    let mut say = |words: String| {
-        if !reasons.contains(&words) {
-            reasons.push(words);
+    let mut say = |message: String| {
+        if !reasons.contains(&message) {
+            reasons.push(message);
         }
     };
     for turn in rounds.iter().flat_map(|m| turns(m)) {
-        let words = turn.error.as_ref().map_or("", |e| e.message.as_str());
-        match turn.end {
+        let message = turn.error.as_ref().map_or("", |e| e.message.as_str());
+        match turn.outcome {
             Outcome::Complete if turn.ttft_s.is_none() => {
                 say("an answer came in one piece, so its first token is unknown".to_owned());
             }
             Outcome::Complete => {}
-            Outcome::Refused => say(format!("a request was refused: {words}")),
-            Outcome::Overloaded => say(format!("a request was turned away for load: {words}")),
-            Outcome::Stalled => say(format!("a request got nothing more: {words}")),
+            Outcome::Refused => say(format!("a request was refused: {message}")),
+            Outcome::Overloaded => say(format!("a request was turned away for load: {message}")),
+            Outcome::Stalled => say(format!("a request got nothing more: {message}")),
             Outcome::Truncated => say("an answer broke off before its end".to_owned()),
-            _ => say(format!("a request failed: {words}")),
+            _ => say(format!("a request failed: {message}")),
         }
     }
     let most = rounds.iter().filter_map(|m| m.client.max_in_flight).max();
@@ -250,29 +250,29 @@ pub fn verdict(run: &LoadRun, rows: &[TtftRow], stopped_because: Option<&str>) -
 fn losses(run: &LoadRun, stopped_because: Option<&str>) -> impl Iterator<Item = String> {
     let lost = run.measured.iter().filter_map(move |m| {
         let stop = m.stopped.as_ref()?;
-        let is_said = stopped_because.is_some_and(|said| said.contains(&stop.words));
+        let is_said = stopped_because.is_some_and(|said| said.contains(&stop.message));
         (stop.kind == StopKind::Failed && !is_said).then_some((m, stop))
     });
-    lost.map(|(m, stop)| format!("{} at once: {}", m.sessions, stop.words))
+    lost.map(|(m, stop)| format!("{} at once: {}", m.sessions, stop.message))
 }
 
 fn sentence(run: &LoadRun, rows: &[TtftRow], stopped_because: Option<&str>) -> String {
-    let told: Vec<(&TtftRow, TtftSpread)> = rows
+    let reported: Vec<(&TtftRow, TtftSpread)> = rows
         .iter()
         .filter_map(|row| Some((row, row.ttft_s?)))
         .collect();
     let size = run.spec.contexts.first().copied().unwrap_or(0);
-    let measured = match told.as_slice() {
+    let measured = match reported.as_slice() {
         [] => "No first token was measured".to_owned(),
         [(row, spread)] => format!(
             "The first token of a prompt of {} tokens took {}{}",
-            count_in_words(size),
+            format_tokens(size),
             in_seconds(spread.median),
             at_once(row, *spread)
         ),
         [(first, alone), .., (last, spread)] => format!(
             "The first token of a prompt of {} tokens took {}{} and {}{}",
-            count_in_words(size),
+            format_tokens(size),
             in_seconds(alone.median),
             at_once(first, *alone),
             in_seconds(spread.median),
@@ -281,7 +281,7 @@ fn sentence(run: &LoadRun, rows: &[TtftRow], stopped_because: Option<&str>) -> S
     };
     match stopped_because {
         None => format!("{measured}."),
-        Some(words) => format!("{measured}. Then {words}."),
+        Some(message) => format!("{measured}. Then {message}."),
     }
 }
 
@@ -296,7 +296,7 @@ fn at_once(row: &TtftRow, spread: TtftSpread) -> String {
 }
 
 fn in_seconds(value: Seconds) -> String {
-    seconds_in_words(value.0)
+    format_seconds(value.0)
 }
 
 #[cfg(test)]

@@ -109,7 +109,7 @@ fn rig_lag(arms: &[&Arm]) -> Option<String> {
          of the time and {:.0} ms at worst ({}); instants may be off by as much",
         lag.p99,
         lag.max,
-        arm.words()
+        arm.label()
     ))
 }
 

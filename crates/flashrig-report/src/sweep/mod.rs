@@ -64,7 +64,7 @@ fn head(sweep: &Sweep, out: &mut String) {
     let server = sweep.units.iter().find_map(|unit| unit.server.as_ref());
     if let Some(server) = server.filter(|server| server.simulated) {
         let mark = Style::new().yellow().bold().apply_to("SIMULATED");
-        let words = match server.speed {
+        let message = match server.speed {
             Some(speed) if spec.measures == "pair" => {
                 format!("at speed {speed}: agents and their work are real; its speed is made up")
             }
@@ -73,7 +73,7 @@ fn head(sweep: &Sweep, out: &mut String) {
             }
             None => "whose speed is made up".to_owned(),
         };
-        let _ = writeln!(out, "{mark} server {words}.");
+        let _ = writeln!(out, "{mark} server {message}.");
     }
     let name = Style::new().bold().apply_to("flashrig");
     let who = server.map_or_else(|| format!("{} unknown", spec.server), |s| who(sweep, s));
@@ -113,8 +113,8 @@ fn head(sweep: &Sweep, out: &mut String) {
 /// The measured command with what the sweep added to it.
 fn command(sweep: &Sweep) -> String {
     let spec = &sweep.spec;
-    let words = spec.command.iter().chain(&spec.added);
-    shell_words::join(words)
+    let message = spec.command.iter().chain(&spec.added);
+    shell_words::join(message)
 }
 
 #[expect(

@@ -23,14 +23,14 @@ pub fn proofs(sweep: &Sweep, out: &mut String) {
     let widest = settings.iter().map(|s| measure_text_width(&s.name)).max();
     let _ = writeln!(out, "\n{}", Style::new().bold().apply_to("Settings"));
     for (index, setting) in settings.iter().enumerate() {
-        let words = words(sweep, index);
-        let line = format!("  {:<1$}  {words}", setting.name, widest.unwrap_or(0));
+        let message = message(sweep, index);
+        let line = format!("  {:<1$}  {message}", setting.name, widest.unwrap_or(0));
         let _ = writeln!(out, "{}", truncate_str(&line, WIDTH, "…"));
     }
 }
 
 /// What is known of the values of a setting; those of which the same is known stand together.
-fn words(sweep: &Sweep, index: usize) -> String {
+fn message(sweep: &Sweep, index: usize) -> String {
     let values = sweep.spec.settings.get(index).map(|s| s.values.as_slice());
     let values = values.unwrap_or_default();
     let mut groups: Vec<(Known, Vec<&str>)> = Vec::new();
@@ -45,10 +45,10 @@ fn words(sweep: &Sweep, index: usize) -> String {
     groups.sort_by_key(|(known, _)| known.rank());
     match groups.as_slice() {
         [(Known::NotMeasured, _)] => "nothing was measured".to_owned(),
-        [(known, _)] => known.words(),
+        [(known, _)] => known.label(),
         groups => groups
             .iter()
-            .map(|(known, values)| format!("{} {}", values.join(", "), known.words()))
+            .map(|(known, values)| format!("{} {}", values.join(", "), known.label()))
             .collect::<Vec<_>>()
             .join("; "),
     }
@@ -114,7 +114,7 @@ impl Known {
         }
     }
 
-    fn words(&self) -> String {
+    fn label(&self) -> String {
         match self {
             Self::DidNothing(by) => format!("did nothing: {by}"),
             Self::Proven(by) => format!("proven by {by}"),

@@ -9,7 +9,7 @@ use super::{WIDTH, proofs};
 use crate::figures::count;
 use crate::judge::sweep::{factor, row_name};
 use crate::text::new_table;
-use flashrig_config::{count_in_words, seconds_in_words};
+use flashrig_config::{format_seconds, format_tokens};
 use flashrig_record::{FigureKind, FigureOf, MemoryBy, RowFigure, Sweep, SweepRow};
 
 /// Settings that take more room are told once, and numbers stand for combinations.
@@ -133,8 +133,8 @@ fn goes_without_saying(of: FigureOf) -> bool {
 fn title(context: Option<u64>, sessions: Option<u32>) -> Option<String> {
     let plural = |n: u32| format!("{n} session{}", if n == 1 { "" } else { "s" });
     match (context, sessions) {
-        (Some(tokens), Some(n)) => Some(format!("{} at {}", plural(n), count_in_words(tokens))),
-        (Some(tokens), None) => Some(format!("{} context", count_in_words(tokens))),
+        (Some(tokens), Some(n)) => Some(format!("{} at {}", plural(n), format_tokens(tokens))),
+        (Some(tokens), None) => Some(format!("{} context", format_tokens(tokens))),
         (None, Some(n)) => Some(format!("{n} at once")),
         (None, None) => None,
     }
@@ -251,7 +251,7 @@ fn value(kind: FigureKind, value: Option<f64>) -> String {
         | FigureKind::ColdTtftS
         | FigureKind::SideP95S
         | FigureKind::TtftMedianS
-        | FigureKind::TtftWorstS => seconds_in_words(value),
+        | FigureKind::TtftWorstS => format_seconds(value),
         FigureKind::TogetherOverBackToBack | FigureKind::WorstSlowdown => format!("{value:.2}×"),
         FigureKind::DoneShare => format!("{:.0}%", value * 100.0),
         FigureKind::Fits => format!("{value:.0}"),
@@ -273,15 +273,15 @@ fn of_the_server(sweep: &Sweep) -> Vec<Group> {
         };
         format!("{} of {}{failed}", row.measured, sweep.spec.rounds)
     })];
-    let told = |by| sweep.rows.iter().any(|row| row.peak_memory_by == Some(by));
-    let by = match (told(MemoryBy::System), told(MemoryBy::Server)) {
+    let reported = |by| sweep.rows.iter().any(|row| row.peak_memory_by == Some(by));
+    let by = match (reported(MemoryBy::System), reported(MemoryBy::Server)) {
         (true, _) => "peak memory",
         (false, true) => "peak memory (as told)",
         (false, false) => "peak memory",
     };
     groups.push(column(by.to_owned(), &|row| {
         let bytes = row.peak_memory_bytes;
-        bytes.map_or_else(unknown, bytes_in_words)
+        bytes.map_or_else(unknown, format_bytes)
     }));
     let contexts: Vec<BTreeSet<Option<u64>>> =
         sweep.rows.iter().map(|r| contexts(sweep, r)).collect();
@@ -289,13 +289,16 @@ fn of_the_server(sweep: &Sweep) -> Vec<Group> {
     if all.len() > 1 {
         groups.push(Group {
             heads: vec!["context".to_owned()],
-            cells: contexts.iter().map(|of| vec![context_words(of)]).collect(),
+            cells: contexts
+                .iter()
+                .map(|of| vec![format_contexts(of)])
+                .collect(),
         });
     }
     if sweep.rows.iter().any(|row| row.ready_after_s.is_some()) {
         groups.push(column("start to ready".to_owned(), &|row| {
             row.ready_after_s
-                .map_or_else(unknown, |s| seconds_in_words(s.0))
+                .map_or_else(unknown, |s| format_seconds(s.0))
         }));
     }
     groups
@@ -314,18 +317,18 @@ fn contexts(sweep: &Sweep, row: &SweepRow) -> BTreeSet<Option<u64>> {
     clippy::cast_precision_loss,
     reason = "context lengths are far below 2^53"
 )]
-fn context_words(contexts: &BTreeSet<Option<u64>>) -> String {
-    let words = |tokens: &Option<u64>| {
+fn format_contexts(contexts: &BTreeSet<Option<u64>>) -> String {
+    let message = |tokens: &Option<u64>| {
         tokens.map_or_else(|| "unknown".to_owned(), |n| count(Some(n as f64)))
     };
-    match contexts.iter().map(words).collect::<Vec<_>>() {
+    match contexts.iter().map(message).collect::<Vec<_>>() {
         none if none.is_empty() => "–".to_owned(),
         all => all.join(", "),
     }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "shown with two digits")]
-fn bytes_in_words(bytes: u64) -> String {
+fn format_bytes(bytes: u64) -> String {
     match bytes as f64 {
         b if b < 1e9 => format!("{:.0} MB", b / 1e6),
         b => format!("{:.1} GB", b / 1e9),

@@ -27,7 +27,7 @@ fn three() -> Sweep {
     }
     let mut failed = measured(1, 3, 1.0);
     failed.outcome = UnitOutcome::Failed;
-    failed.words = Some("the server died while it started: exit code 1".into());
+    failed.message = Some("the server died while it started: exit code 1".into());
     failed.figures.clear();
     failed.server = None;
     sweep.units.push(failed);
@@ -66,13 +66,13 @@ fn a_killed_sweep_is_judged_by_what_it_has_and_says_how_to_go_on() {
     );
 }
 
-fn proven(mut unit: Unit, value: &str, told: &str) -> Unit {
+fn proven(mut unit: Unit, value: &str, reported: &str) -> Unit {
     unit.server.as_mut().unwrap().proofs = vec![SettingProof {
         name: "parallel".into(),
         value: value.into(),
-        told: Some(told.into()),
-        told_by: Some(format!("the log: n_parallel = {told}")),
-        engaged: Some(value == told),
+        reported: Some(reported.into()),
+        reported_by: Some(format!("the log: n_parallel = {reported}")),
+        engaged: Some(value == reported),
     }];
     unit
 }
@@ -119,11 +119,11 @@ fn contexts_are_a_column_when_they_differ() {
         unit.server.as_mut().unwrap().context_tokens = Some(8192);
     }
     let text = sweep_text(&judged(&sweep));
-    for words in [
+    for message in [
         "measured  peak memory  context  start to ready",
         "1.5 GB    4,096",
         "1.5 GB    8,192",
     ] {
-        assert!(text.contains(words), "{words}: {text}");
+        assert!(text.contains(message), "{message}: {text}");
     }
 }

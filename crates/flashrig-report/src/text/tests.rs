@@ -43,7 +43,7 @@ fn run(simulated: bool, rounds: Vec<Round>) -> Run {
             quantization: None,
             context_tokens: None,
             context_source: ContextSource::Unknown,
-            context_told_tokens: None,
+            context_reported_tokens: None,
             managed: None,
             life: Vec::new(),
         },

@@ -18,7 +18,7 @@ pub enum InstallError {
     NoPython(String, String),
     /// A Python without what it takes.
     #[error(
-        "server {server}: {python} cannot make virtual environments: {words}; install its venv \
+        "server {server}: {python} cannot make virtual environments: {message}; install its venv \
          module (Debian and Ubuntu: apt-get install python3-venv)"
     )]
     NoVenv {
@@ -27,7 +27,7 @@ pub enum InstallError {
         /// The Python.
         python: PathBuf,
         /// Its last words.
-        words: String,
+        message: String,
     },
     /// A Python that the packages do not run on.
     #[error("server {server}: {python} is Python {found}; the packages need {needed} or newer")]
@@ -60,7 +60,7 @@ pub enum InstallError {
         source: std::io::Error,
     },
     /// A step failed.
-    #[error("server {server}: {step} {what}; its last words: {words}")]
+    #[error("server {server}: {step} {what}; its last words: {message}")]
     Step {
         /// Which server.
         server: String,
@@ -69,6 +69,6 @@ pub enum InstallError {
         /// How it ended.
         what: String,
         /// The end of its output.
-        words: String,
+        message: String,
     },
 }

@@ -10,8 +10,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::keeper::{Log, Plan, Shared, State, keep};
-use super::{Life, StartError, port, words};
-use crate::journal::Journal;
+use super::{Life, StartError, message, port};
+use crate::log_index::LogIndex;
 use crate::start::{HOST, Launch};
 use flashrig_http::Secret;
 use flashrig_http::ask;
@@ -50,7 +50,7 @@ pub(super) struct Begun {
 /// See [`StartError`]. Nothing is left running.
 pub(crate) async fn start(
     launch: Launch,
-    journal: Journal,
+    log_index: LogIndex,
     key: Option<Secret>,
 ) -> Result<(Life, u16, Duration), StartError> {
     let fixed = launch.recipe.port;
@@ -64,7 +64,7 @@ pub(crate) async fn start(
         let plan = Plan {
             launch: launch.clone(),
             port,
-            journal: journal.clone(),
+            log_index: log_index.clone(),
             key: key.clone(),
         };
         let shared = Arc::new(Shared::new(plan));
@@ -104,9 +104,9 @@ pub(super) async fn begin(
         handed_on: Arc::default(),
     };
     shared.follow(log.clone());
-    plan.journal.begin();
-    let (journal, secrets) = (plan.journal.clone(), plan.launch.secrets.clone());
-    let pump = tokio::spawn(pump(log, journal, secrets));
+    plan.log_index.begin();
+    let (log_index, secrets) = (plan.log_index.clone(), plan.launch.secrets.clone());
+    let pump = tokio::spawn(pump(log, log_index, secrets));
     let mut begun = Begun {
         running,
         pump,
@@ -126,7 +126,7 @@ pub(super) async fn begin(
     let last_lines = async |begun: Begun| {
         let ended = begun.running.finish(DRAIN).await;
         let _ = begun.pump.await;
-        (ended, plan.journal.last_lines(SHOWN_LINES))
+        (ended, plan.log_index.last_lines(SHOWN_LINES))
     };
     match waited {
         Waited::Ready => {
@@ -141,7 +141,7 @@ pub(super) async fn begin(
             let end = exit.map(|exit| exit.stamp);
             Err(StartError::Died {
                 profile: profile.clone(),
-                words: words::ended(exit.map(|exit| exit.status), oom, &last_lines),
+                message: message::ended(exit.map(|exit| exit.status), oom, &last_lines),
                 after: end.map_or(Duration::ZERO, |end| end.since(ended.started)),
                 last_lines,
             })
@@ -189,7 +189,7 @@ async fn wait_ready(shared: &Shared, running: &Running, url: &str) -> Waited {
                     if wanted {
                         return;
                     }
-                    last = format!("answered {}: {}", answer.status, answer.words());
+                    last = format!("answered {}: {}", answer.status, answer.label());
                 }
                 Err(error) => last = format!("had no answer ({error})"),
             }
@@ -235,12 +235,12 @@ fn spec(plan: &Plan) -> Spec {
 }
 
 /// Hands the lines of the log on as they come, each with the time at which it was read.
-async fn pump(log: Log, journal: Journal, secrets: Vec<Secret>) {
+async fn pump(log: Log, log_index: LogIndex, secrets: Vec<Secret>) {
     let Log { lines, handed_on } = log;
     let mut lost = 0;
     let mut count_lost = || {
         let all = lines.report().lost_lines;
-        journal.lose(all - lost);
+        log_index.lose(all - lost);
         lost = all;
     };
     let mut since = 0_u32;
@@ -250,7 +250,7 @@ async fn pump(log: Log, journal: Journal, secrets: Vec<Secret>) {
             let masked = secret.masked_in(bytes::Bytes::from(text.into_owned()));
             text = String::from_utf8_lossy(&masked).into_owned().into();
         }
-        journal.line(line.stamp, &text);
+        log_index.line(line.stamp, &text);
         handed_on.fetch_add(1, Ordering::Relaxed);
         since += 1;
         if since == COUNT_EVERY {

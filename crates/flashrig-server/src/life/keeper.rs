@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::begin::{Begun, DRAIN, begin};
-use super::{Death, StartError, words};
-use crate::journal::Journal;
+use super::{Death, StartError, message};
+use crate::log_index::LogIndex;
 use crate::start::Launch;
 use flashrig_clock::Stamp;
 use flashrig_http::Secret;
@@ -28,7 +28,7 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 pub(super) struct Plan {
     pub(super) launch: Launch,
     pub(super) port: u16,
-    pub(super) journal: Journal,
+    pub(super) log_index: LogIndex,
     pub(super) key: Option<Secret>,
 }
 
@@ -141,11 +141,11 @@ pub(super) async fn keep(
         let order = match now.take() {
             None => orders.recv().await,
             Some(begun) => match watch_over(&shared, &begun.running, &mut orders).await {
-                Heard::Died => {
-                    bury(&shared, begun).await;
+                Received::Died => {
+                    after_death(&shared, begun).await;
                     continue;
                 }
-                Heard::Order(order) => {
+                Received::Order(order) => {
                     // Its end, being asked for, is no death.
                     shared.state.send_replace(State::Ended);
                     begun.running.stop(StopReason::Interrupted);
@@ -189,8 +189,8 @@ async fn obey(
             Err(error) => {
                 shared.state.send_replace(State::Dead(Death {
                     at: Stamp::now(),
-                    words: format!("did not come back: {error}"),
-                    last_lines: shared.plan.journal.last_lines(LAST_LINES),
+                    message: format!("did not come back: {error}"),
+                    last_lines: shared.plan.log_index.last_lines(LAST_LINES),
                 }));
                 let _ = reply.send(Err(error));
                 return None;
@@ -199,7 +199,7 @@ async fn obey(
     }
 }
 
-enum Heard {
+enum Received {
     Died,
     /// `None` when nobody is left to give one.
     Order(Option<Order>),
@@ -209,14 +209,14 @@ async fn watch_over(
     shared: &Shared,
     running: &Running,
     orders: &mut mpsc::UnboundedReceiver<Order>,
-) -> Heard {
+) -> Received {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             biased;
-            _ = running.wait_leader() => return Heard::Died,
-            order = orders.recv() => return Heard::Order(order),
+            _ = running.wait_leader() => return Received::Died,
+            order = orders.recv() => return Received::Order(order),
             _ = looks.tick() => shared.note(running.usage_now()),
         }
     }
@@ -237,14 +237,14 @@ async fn finish(shared: &Shared, begun: Begun) {
 }
 
 /// It died: its last words are read, and what is left of its tree is ended.
-async fn bury(shared: &Shared, mut begun: Begun) {
+async fn after_death(shared: &Shared, mut begun: Begun) {
     let exit = begun.running.leader_exit();
     let _ = tokio::time::timeout(LAST_WORDS, &mut begun.pump).await;
-    let last_lines = shared.plan.journal.last_lines(LAST_LINES);
+    let last_lines = shared.plan.log_index.last_lines(LAST_LINES);
     let oom = OomKills::now().since(begun.oom);
     shared.state.send_replace(State::Dead(Death {
         at: exit.map_or_else(Stamp::now, |exit| exit.stamp),
-        words: words::ended(exit.map(|exit| exit.status), oom, &last_lines),
+        message: message::ended(exit.map(|exit| exit.status), oom, &last_lines),
         last_lines,
     }));
     finish(shared, begun).await;

@@ -3,9 +3,9 @@
 
 mod begin;
 mod keeper;
+mod message;
 mod port;
 mod reset;
-mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ pub struct Death {
     /// When.
     pub at: Stamp,
     /// Exit code or signal, and what that means.
-    pub words: String,
+    pub message: String,
     /// The last lines of its log, oldest first.
     pub last_lines: Vec<String>,
 }
@@ -63,14 +63,14 @@ pub enum LifeError {
     #[error(transparent)]
     Start(#[from] StartError),
     /// A request that resets failed.
-    #[error("the reset by {method} {path} failed: {words}")]
+    #[error("the reset by {method} {path} failed: {message}")]
     Request {
         /// Method.
         method: String,
         /// Path.
         path: String,
         /// What was answered, or why nothing was.
-        words: String,
+        message: String,
     },
     /// It was ended meanwhile.
     #[error("the server was ended meanwhile")]
@@ -104,12 +104,12 @@ pub enum StartError {
     #[error(transparent)]
     Spawn(#[from] SpawnError),
     /// It ended before it was ready.
-    #[error("server {profile}: it {words}, {after:.1?} after its start and before it was ready{}", said(.last_lines))]
+    #[error("server {profile}: it {message}, {after:.1?} after its start and before it was ready{}", said(.last_lines))]
     Died {
         /// Profile.
         profile: String,
         /// How it ended.
-        words: String,
+        message: String,
         /// How long it lived.
         after: Duration,
         /// The end of its log.
@@ -139,12 +139,12 @@ pub enum StartError {
         profile: String,
     },
     /// A value did not take effect.
-    #[error("server {profile}: {words}")]
+    #[error("server {profile}: {message}")]
     NoEffect {
         /// Profile.
         profile: String,
         /// Which, and who says so.
-        words: String,
+        message: String,
     },
 }
 

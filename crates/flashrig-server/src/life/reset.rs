@@ -44,15 +44,15 @@ impl Resets {
             let url = format!("{}{}", self.url, request.path);
             let body = request.body.as_ref();
             let answer = send(&request.method, &url, self.key.as_ref(), body, LIMIT).await;
-            let words = match answer {
+            let message = match answer {
                 Ok(answer) if answer.status < 400 => continue,
-                Ok(answer) => format!("status {}: {}", answer.status, answer.words()),
+                Ok(answer) => format!("status {}: {}", answer.status, answer.label()),
                 Err(error) => error.to_string(),
             };
             return Err(LifeError::Request {
                 method: request.method.to_string(),
                 path: request.path.clone(),
-                words,
+                message,
             });
         }
         Ok(Stamp::now().since(begun))

@@ -90,7 +90,7 @@ pub(crate) async fn check(launch: &Launch) -> Result<FlagCheck, FlagError> {
     );
     let text = match listed(launch, args).await {
         Ok(text) => text,
-        Err(words) => return Ok(not_checked(&words)),
+        Err(message) => return Ok(not_checked(&message)),
     };
     let known = flags(&text);
     if known.is_empty() {

@@ -9,7 +9,7 @@ use super::places::Places;
 use super::raw::Value;
 use super::recipe::Recipe;
 use super::template::Template;
-use super::variable::{FOLDERS, FileKind, Told};
+use super::variable::{FOLDERS, FileKind, Reported};
 use crate::installed;
 use flashrig_http::Secret;
 use flashrig_process::find_program;
@@ -47,7 +47,7 @@ pub struct Valued {
     /// The flag that hands it on; `None` when none does.
     pub flag: Option<String>,
     /// Where the server tells what it has.
-    pub told: Option<Told>,
+    pub reported: Option<Reported>,
     /// Whether the server may round it up.
     pub rounds_up: bool,
     /// The file or folder that it is.
@@ -106,7 +106,7 @@ impl Launch {
 
     /// A group of arguments; `None` when it is left out.
     fn group(&self, group: &[Template], port: u16) -> Option<Vec<String>> {
-        let mut words = Vec::new();
+        let mut message = Vec::new();
         for template in group {
             for name in template.names() {
                 if self.value_of(name) == Some(&Value::Switch(false)) {
@@ -118,9 +118,9 @@ impl Launch {
             if only == Some(&Value::Switch(true)) {
                 continue;
             }
-            words.push(template.render(|name| self.text_of(name, port)).ok()?);
+            message.push(template.render(|name| self.text_of(name, port)).ok()?);
         }
-        Some(words)
+        Some(message)
     }
 
     /// Its environment when it is to listen on `port`.
@@ -159,8 +159,8 @@ impl Launch {
 
     /// The words before the first flag: subcommands.
     pub(super) fn subcommands(&self) -> Vec<String> {
-        let words = self.recipe.args.iter().flatten();
-        words
+        let message = self.recipe.args.iter().flatten();
+        message
             .take_while(|word| word.names().next().is_none() && !word.to_string().starts_with('-'))
             .map(ToString::to_string)
             .collect()
@@ -219,7 +219,7 @@ impl Launch {
                 name: variable.name.clone(),
                 text,
                 flag: self.flag_of(&variable.name),
-                told: variable.told.clone(),
+                reported: variable.reported.clone(),
                 rounds_up: variable.rounds_up,
                 file,
                 value: value.clone(),

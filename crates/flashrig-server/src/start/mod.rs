@@ -22,4 +22,4 @@ pub use places::Places;
 pub use raw::Value;
 pub(super) use recipe::RecipeParts;
 pub use recipe::{Ready, Recipe};
-pub use variable::{FileKind, Told, Variable};
+pub use variable::{FileKind, Reported, Variable};

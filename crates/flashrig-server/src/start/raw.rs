@@ -116,7 +116,8 @@ pub struct RawVariable {
     /// Where the server tells the value that it has; a `setting` of the log that is named as the
     /// variable is looked for besides.
     #[serde(default)]
-    pub told: Option<RawTold>,
+    #[serde(rename = "told")]
+    pub reported: Option<RawReported>,
     /// Whether the server may round the value up, by no more than a quarter: what it tells is the
     /// value given all the same.
     #[serde(default)]
@@ -126,7 +127,7 @@ pub struct RawVariable {
 /// Where the server tells a value: a field of an answer, or a metric.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct RawTold {
+pub struct RawReported {
     /// Path of the answer, below the base address.
     #[serde(default)]
     pub path: Option<String>,
@@ -208,8 +209,8 @@ impl TryFrom<String> for Expression {
 
     fn try_from(text: String) -> Result<Self, String> {
         Regex::new(&text).map(Self).map_err(|error| {
-            let words = error.to_string();
-            let why = words.lines().last().unwrap_or_default().trim();
+            let message = error.to_string();
+            let why = message.lines().last().unwrap_or_default().trim();
             let why = why.strip_prefix("error: ").unwrap_or(why);
             format!("{text:?} is no regular expression: {why}")
         })

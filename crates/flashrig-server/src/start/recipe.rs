@@ -88,7 +88,7 @@ impl Recipe {
         let mut variables = Vec::new();
         for (name, variable) in raw.variables {
             let variable = Variable::from_raw(&name, variable)
-                .map_err(|(field, words)| (format!("variables.{name}{field}"), words))?;
+                .map_err(|(field, message)| (format!("variables.{name}{field}"), message))?;
             variables.push(variable);
         }
         let version = raw.identity.map(version).transpose()?;
@@ -164,7 +164,7 @@ impl Recipe {
     }
 
     fn check(&self) -> Result<(), Fault> {
-        let bad = |field: &str, words: String| Err((field.to_owned(), words));
+        let bad = |field: &str, message: String| Err((field.to_owned(), message));
         if self.program.to_string().trim().is_empty() {
             return bad("start.program", "is empty; name a program".to_owned());
         }
@@ -274,20 +274,20 @@ fn ready(raw: Option<RawReady>) -> Result<Ready, Fault> {
     };
     let path = path.unwrap_or_else(|| "/v1/models".to_owned());
     if !path.starts_with('/') {
-        let words = format!("is {path:?}, but a path begins with /");
-        return Err(("ready.path".to_owned(), words));
+        let message = format!("is {path:?}, but a path begins with /");
+        return Err(("ready.path".to_owned(), message));
     }
     if status.is_some_and(|status| !(100..=599).contains(&status)) {
-        let words = "is no HTTP status; write one like 200".to_owned();
-        return Err(("ready.status".to_owned(), words));
+        let message = "is no HTTP status; write one like 200".to_owned();
+        return Err(("ready.status".to_owned(), message));
     }
     let limit = match limit {
         Some(text) => duration("ready.limit", &text)?,
         None => USUAL_READY_LIMIT,
     };
     if limit.is_zero() {
-        let words = "leaves no time to start; give more, such as 2m".to_owned();
-        return Err(("ready.limit".to_owned(), words));
+        let message = "leaves no time to start; give more, such as 2m".to_owned();
+        return Err(("ready.limit".to_owned(), message));
     }
     Ok(Ready {
         path,

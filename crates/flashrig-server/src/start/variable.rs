@@ -1,6 +1,6 @@
 //! What can be set of a managed server.
 
-use super::raw::{RawTold, RawVariable, Value};
+use super::raw::{RawReported, RawVariable, Value};
 use super::template::Template;
 
 /// Placeholders that are no variables: the address, and folders.
@@ -24,7 +24,7 @@ pub struct Variable {
     /// What kind of file it is.
     pub file: FileKind,
     /// Where the server tells what it has.
-    pub told: Option<Told>,
+    pub reported: Option<Reported>,
     /// Whether the server may round it up.
     pub rounds_up: bool,
     /// What its values are like.
@@ -44,7 +44,7 @@ pub enum FileKind {
 
 /// Where a server tells a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum Reported {
     /// In a field of an answer.
     Field {
         /// Path, below the base address.
@@ -94,7 +94,7 @@ impl Variable {
             is_set: false,
             values: Vec::new(),
             file,
-            told: raw.told.map(told).transpose()?,
+            reported: raw.reported.map(reported).transpose()?,
             rounds_up: raw.rounds_up,
             like,
         };
@@ -153,8 +153,8 @@ impl Variable {
     }
 }
 
-fn told(raw: RawTold) -> Result<Told, (&'static str, String)> {
-    let wrong = |words: &str| Err((".told", words.to_owned()));
+fn reported(raw: RawReported) -> Result<Reported, (&'static str, String)> {
+    let wrong = |message: &str| Err((".told", message.to_owned()));
     match (raw.path, raw.field, raw.metric) {
         (Some(path), Some(_), None) if !path.starts_with('/') => {
             wrong(&format!("path is {path:?}, but a path begins with /"))
@@ -162,8 +162,8 @@ fn told(raw: RawTold) -> Result<Told, (&'static str, String)> {
         (Some(_), Some(field), None) if !field.starts_with('/') => wrong(&format!(
             "field is {field:?}, but a JSON pointer begins with /, like /total_slots"
         )),
-        (Some(path), Some(field), None) => Ok(Told::Field { path, field }),
-        (None, None, Some(metric)) => Ok(Told::Metric(metric)),
+        (Some(path), Some(field), None) => Ok(Reported::Field { path, field }),
+        (None, None, Some(metric)) => Ok(Reported::Metric(metric)),
         _ => wrong("needs `path` and `field`, or `metric`"),
     }
 }

@@ -12,11 +12,11 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
 use tempfile::TempDir;
 
-use super::follow::{EVERY, Trail};
+use super::follow::{EVERY, LogTailer};
 use super::reading::{Fold, When};
 use super::sampler::{Lines, Page, Sampler};
-use crate::journal::Journal;
 use crate::life::Life;
+use crate::log_index::LogIndex;
 use crate::metrics::MetricNames;
 use flashrig_clock::Origin;
 
@@ -54,7 +54,7 @@ fn a_look_each_second_at_a_long_page_and_ten_at_a_quiet_log_cost_less_than_a_per
         key: None,
         names: MetricNames::known(),
         life: Life::not_ours(),
-        journal: Journal::new(Vec::new()),
+        log_index: LogIndex::new(Vec::new()),
         origin: Origin::now(),
         page: tokio::sync::Mutex::new(Page::default()),
         span: Mutex::new(Some(Fold::default())),
@@ -75,10 +75,10 @@ fn a_look_each_second_at_a_long_page_and_ten_at_a_quiet_log_cost_less_than_a_per
 
     let log = folder.path().join("log");
     std::fs::write(&log, "quiet\n").unwrap();
-    let mut trail = Trail::begin(&log).unwrap();
+    let mut log_tailer = LogTailer::begin(&log).unwrap();
     let before = cpu_s();
     for _ in 0..1000 {
-        trail.read(&mut |_| {});
+        log_tailer.read(&mut |_| {});
     }
     let log_look = (cpu_s() - before) / 1000.0;
 

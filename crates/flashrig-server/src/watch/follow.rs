@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::journal::Shared;
+use crate::log_index::Shared;
 use flashrig_clock::Stamp;
 
 /// How often a quiet file is looked at. A line is stamped when it is read.
@@ -58,7 +58,7 @@ impl Follower {
 ///
 /// # Errors
 /// It is no file that can be read.
-pub fn follow(path: &Path, journal: Weak<Shared>) -> Result<Follower, FollowError> {
+pub fn follow(path: &Path, log_index: Weak<Shared>) -> Result<Follower, FollowError> {
     let unreadable = |source| FollowError::Unreadable {
         path: path.to_owned(),
         source,
@@ -67,29 +67,29 @@ pub fn follow(path: &Path, journal: Weak<Shared>) -> Result<Follower, FollowErro
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
         return Err(FollowError::NoFile(path.to_owned()));
     }
-    let trail = Trail::begin(path).map_err(unreadable)?;
+    let log_tailer = LogTailer::begin(path).map_err(unreadable)?;
     let (ask, asked) = channel();
     let builder = std::thread::Builder::new().name("flashrig-log".to_owned());
     builder
-        .spawn(move || run(trail, &asked, &journal))
+        .spawn(move || run(log_tailer, &asked, &log_index))
         .map_err(unreadable)?;
     Ok(Follower(ask))
 }
 
-fn run(mut trail: Trail, asked: &Receiver<oneshot::Sender<()>>, journal: &Weak<Shared>) {
+fn run(mut log_tailer: LogTailer, asked: &Receiver<oneshot::Sender<()>>, log_index: &Weak<Shared>) {
     loop {
         let done = match asked.recv_timeout(EVERY) {
             Ok(done) => Some(done),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => return,
         };
-        let Some(journal) = journal.upgrade() else {
+        let Some(log_index) = log_index.upgrade() else {
             return;
         };
-        let lost = trail.read(&mut |line| {
-            journal.line(Stamp::now(), &String::from_utf8_lossy(line));
+        let lost = log_tailer.read(&mut |line| {
+            log_index.line(Stamp::now(), &String::from_utf8_lossy(line));
         });
-        journal.miss(lost);
+        log_index.miss(lost);
         if let Some(done) = done {
             // Whoever asked may be gone.
             let _ = done.send(());
@@ -99,13 +99,13 @@ fn run(mut trail: Trail, asked: &Receiver<oneshot::Sender<()>>, journal: &Weak<S
 
 /// A file under its name, and the one that had the name before.
 #[derive(Debug)]
-pub struct Trail {
+pub struct LogTailer {
     path: PathBuf,
     tail: Option<Tail>,
     old: Option<(Tail, Stamp)>,
 }
 
-impl Trail {
+impl LogTailer {
     /// Begins at the file's end.
     pub fn begin(path: &Path) -> std::io::Result<Self> {
         let mut tail = Tail::open(path)?;

@@ -15,7 +15,7 @@ pub struct Refused {
     pub sent_s: f64,
     pub answered_s: f64,
     pub status: Option<u16>,
-    pub words: Option<String>,
+    pub message: Option<String>,
 }
 
 /// A refusal as the log has it.
@@ -37,7 +37,7 @@ impl Refused {
             sent_s: clocks.sent_s.unwrap_or(clocks.head_s).0,
             answered_s: clocks.end_s.0,
             status: attempt.status,
-            words: attempt.error.as_ref().map(|error| error.message.clone()),
+            message: attempt.error.as_ref().map(|error| error.message.clone()),
         }
     }
 
@@ -47,8 +47,8 @@ impl Refused {
 
     /// Whether one of the line's own figures stands in the words.
     fn names(&self, line: &Rejecting) -> bool {
-        let words = self.words.as_deref().unwrap_or_default().replace(',', "");
-        let mut numbers = words.split(|c: char| !c.is_ascii_digit());
+        let message = self.message.as_deref().unwrap_or_default().replace(',', "");
+        let mut numbers = message.split(|c: char| !c.is_ascii_digit());
         numbers.any(|number| line.figures.iter().any(|f| number == f.to_string()))
     }
 }
@@ -104,7 +104,7 @@ pub fn join(mut clients: Vec<Refused>, mut log: Vec<Rejecting>) -> Vec<JoinedRef
             request: Some(client.request),
             at_s: Seconds(client.answered_s),
             status: client.status,
-            answer: client.words,
+            answer: client.message,
             log: line.map(|at| log[at].line.clone()),
         });
     let mut all: Vec<JoinedRefusal> = of_clients.collect();
@@ -125,14 +125,14 @@ pub fn join(mut clients: Vec<Refused>, mut log: Vec<Rejecting>) -> Vec<JoinedRef
 mod tests {
     use super::*;
 
-    fn client(request: u32, sent_s: f64, answered_s: f64, words: &str) -> Refused {
+    fn client(request: u32, sent_s: f64, answered_s: f64, message: &str) -> Refused {
         Refused {
             session: "s1".to_owned(),
             request,
             sent_s,
             answered_s,
             status: Some(400),
-            words: Some(words.to_owned()),
+            message: Some(message.to_owned()),
         }
     }
 

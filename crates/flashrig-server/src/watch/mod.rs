@@ -12,14 +12,14 @@
 //!
 //! Nothing is judged here, and nobody waits for it while an arm runs.
 
-mod agree;
+mod consistency;
 #[cfg(all(test, target_os = "linux"))]
 mod cost;
 mod follow;
 mod joins;
+mod log_writer;
 mod reading;
 mod sampler;
-mod shelf;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use self::agree::{Answers, Finished, disagreements, is_refusal};
+use self::consistency::{Answers, Finished, disagreements, is_refusal};
 use self::joins::{LATE_S, Refused, Rejecting, join};
 use self::reading::{Fold, When};
 use self::sampler::{Lines, Page, Sampler};
@@ -37,7 +37,7 @@ use flashrig_clock::{Origin, Seconds, Stamp};
 use flashrig_record::{Attempt, ThreeWays, Watched};
 
 pub use follow::{FollowError, Follower, follow};
-pub use shelf::{Keeping, Shelf, keep};
+pub use log_writer::{Keeping, LogWriter, keep};
 
 /// How often the server is looked at, in seconds of its own time.
 const EVERY: Duration = Duration::from_secs(1);
@@ -59,7 +59,7 @@ pub struct Watcher {
 impl Drop for Watcher {
     fn drop(&mut self) {
         self.task.abort();
-        self.sampler.tell_log(Stamp::now());
+        self.sampler.record_log(Stamp::now());
     }
 }
 
@@ -69,13 +69,13 @@ impl Watcher {
     /// # Errors
     /// The folder cannot be written.
     pub fn start(server: &Connected, origin: &Origin, folder: &Path) -> std::io::Result<Self> {
-        let log = server.journal.keep(&folder.join("server.log"), origin)?;
+        let log = server.log_index.keep(&folder.join("server.log"), origin)?;
         let sampler = Arc::new(Sampler {
             url: format!("{}{}", server.record.url, server.metrics.path),
             key: server.key.clone(),
             names: server.metrics.clone(),
             life: server.life.clone(),
-            journal: server.journal.clone(),
+            log_index: server.log_index.clone(),
             origin: origin.clone(),
             page: tokio::sync::Mutex::new(Page::default()),
             span: Mutex::new(None),
@@ -123,10 +123,10 @@ impl Span<'_> {
         }
         let sampler = &self.watcher.sampler;
         // A line is stamped when it is read: what is there by now tells of what was before.
-        sampler.journal.catch_up().await;
+        sampler.log_index.catch_up().await;
         let opened = Opened {
             at: Stamp::now(),
-            lost: sampler.journal.lost(),
+            lost: sampler.log_index.lost(),
         };
         *sampler.span() = Some(Fold::default());
         sampler.look(When::Begin).await;
@@ -148,9 +148,9 @@ impl Span<'_> {
         let answers = Answers::of(requests.iter().map(|(_, attempt)| *attempt));
         loop {
             sampler.life.catch_up().await;
-            sampler.journal.catch_up().await;
+            sampler.log_index.catch_up().await;
             let fold = (*sampler.span()).unwrap_or_default();
-            let watched = self.told(opened, &fold, is_whole, &requests, &answers);
+            let watched = self.reported(opened, &fold, is_whole, &requests, &answers);
             let now_s = sampler.origin.at(Stamp::now()).0;
             let is_late = answers.last_end_s.is_none_or(|end| now_s > end + LATE_S);
             if is_late || is_settled(&watched) {
@@ -163,7 +163,7 @@ impl Span<'_> {
     }
 
     /// What is known by now.
-    fn told(
+    fn reported(
         &self,
         opened: Opened,
         fold: &Fold,
@@ -172,15 +172,17 @@ impl Span<'_> {
         answers: &Answers,
     ) -> Watched {
         let Sampler {
-            journal, origin, ..
+            log_index, origin, ..
         } = &*self.watcher.sampler;
-        let lines = journal.told_between(opened.at, Stamp::now());
-        let finished = Finished::of(lines.iter().map(|told| &told.event));
+        let lines = log_index.events_between(opened.at, Stamp::now());
+        let finished = Finished::of(lines.iter().map(|reported| &reported.event));
         let rejecting: Vec<Rejecting> = lines
             .iter()
-            .filter_map(|told| Rejecting::of(origin.at(told.at).0, &told.event, &told.line))
+            .filter_map(|reported| {
+                Rejecting::of(origin.at(reported.at).0, &reported.event, &reported.line)
+            })
             .collect();
-        let tells_refusals = journal.understands() && journal.knows(LogEventKind::Refused);
+        let tells_refusals = log_index.understands() && log_index.knows(LogEventKind::Refused);
         let counted = fold.counted(is_whole);
         let cached_tokens = ThreeWays {
             answers: answers.cached,
@@ -197,9 +199,10 @@ impl Span<'_> {
         let mut refusals = join(of_clients.collect(), rejecting);
         refusals.truncate(REFUSALS);
         let mut disagreements = disagreements(cached_tokens, refused, answers, finished);
-        if journal.follows_in_vain() {
-            let words = "nothing of the log that is followed was understood: is it this server's?";
-            disagreements.push(words.to_owned());
+        if log_index.follows_in_vain() {
+            let message =
+                "nothing of the log that is followed was understood: is it this server's?";
+            disagreements.push(message.to_owned());
         }
         Watched {
             samples: fold.samples,
@@ -214,14 +217,14 @@ impl Span<'_> {
             cpu_s: counted.cpu_s.map(Seconds),
             disagreements,
             refusals,
-            lost_lines: journal.lost().saturating_sub(opened.lost),
+            lost_lines: log_index.lost().saturating_sub(opened.lost),
         }
     }
 }
 
 /// Whether nothing is missing that could still come.
 fn is_settled(watched: &Watched) -> bool {
-    let tells = watched.refused.log.is_some();
+    let reports = watched.refused.log.is_some();
     let waits = watched.refusals.iter().any(|one| one.log.is_none());
-    watched.disagreements.is_empty() && !(tells && waits)
+    watched.disagreements.is_empty() && !(reports && waits)
 }

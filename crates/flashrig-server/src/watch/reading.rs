@@ -119,18 +119,19 @@ impl Fold {
         #[expect(clippy::cast_precision_loss, reason = "counters stay below 2^53")]
         let float = |value: Option<u64>| value.map(|value| value as f64);
         self.samples += u32::from(reading.is_some());
-        let told = reading.unwrap_or_default();
+        let reported = reading.unwrap_or_default();
         if when == When::Between {
-            self.max_running = larger(self.max_running, told.running);
-            self.max_waiting = larger(self.max_waiting, told.waiting);
+            self.max_running = larger(self.max_running, reported.running);
+            self.max_waiting = larger(self.max_waiting, reported.waiting);
         }
-        self.most_memory = self.most_memory.max(told.memory_bytes);
+        self.most_memory = self.most_memory.max(reported.memory_bytes);
         self.peak_rss_bytes = self.peak_rss_bytes.max(usage.rss_bytes);
-        self.prompt.take(float(told.prompt_tokens), is_first);
-        self.generated.take(float(told.generated_tokens), is_first);
-        self.cached.take(float(told.cached_tokens), is_first);
-        self.refused.take(float(told.refused), is_first);
-        self.peak.take(float(told.peak_bytes), is_first);
+        self.prompt.take(float(reported.prompt_tokens), is_first);
+        self.generated
+            .take(float(reported.generated_tokens), is_first);
+        self.cached.take(float(reported.cached_tokens), is_first);
+        self.refused.take(float(reported.refused), is_first);
+        self.peak.take(float(reported.peak_bytes), is_first);
         self.cpu.take(usage.cpu_s, is_first);
     }
 
@@ -177,7 +178,7 @@ pub struct Counted {
 mod tests {
     use super::*;
 
-    fn told(running: f64, prompt: u64, peak: u64) -> Option<Reading> {
+    fn reported(running: f64, prompt: u64, peak: u64) -> Option<Reading> {
         Some(Reading {
             running: Some(running),
             prompt_tokens: Some(prompt),
@@ -202,7 +203,11 @@ mod tests {
 
     #[test]
     fn counters_are_the_last_less_the_first_and_gauges_their_largest() {
-        let fold = fold(&[told(0.0, 10, 9), told(3.0, 12, 9), told(1.0, 15, 9)]);
+        let fold = fold(&[
+            reported(0.0, 10, 9),
+            reported(3.0, 12, 9),
+            reported(1.0, 15, 9),
+        ]);
         assert_eq!((fold.samples, fold.max_running), (3, Some(3.0)));
         assert_eq!(fold.max_waiting, None);
         let counted = fold.counted(true);
@@ -213,25 +218,29 @@ mod tests {
 
     #[test]
     fn how_busy_it_was_is_unknown_when_it_was_looked_at_only_at_both_ends() {
-        let fold = fold(&[told(0.0, 10, 9), told(0.0, 15, 9)]);
+        let fold = fold(&[reported(0.0, 10, 9), reported(0.0, 15, 9)]);
         assert_eq!(fold.max_running, None);
         assert_eq!(fold.counted(true).prompt_tokens, Some(5));
     }
 
     #[test]
     fn a_counter_that_went_back_tells_nothing_though_it_ends_higher() {
-        let fold = fold(&[told(0.0, 10, 9), told(1.0, 2, 9), told(0.0, 50, 9)]);
+        let fold = fold(&[
+            reported(0.0, 10, 9),
+            reported(1.0, 2, 9),
+            reported(0.0, 50, 9),
+        ]);
         assert_eq!(fold.counted(true).prompt_tokens, None);
     }
 
     #[test]
     fn a_page_that_did_not_answer_is_no_sample_and_no_zero() {
-        let looks = [told(0.0, 10, 9), None, told(0.0, 14, 30)];
+        let looks = [reported(0.0, 10, 9), None, reported(0.0, 14, 30)];
         let fold_of = fold(&looks);
         assert_eq!(fold_of.samples, 2);
         assert_eq!(fold_of.counted(true).prompt_tokens, Some(4));
         assert_eq!(fold_of.peak_memory_bytes(), Some(30), "the peak rose");
-        let without_the_first = fold(&[None, told(0.0, 10, 9), told(0.0, 14, 9)]);
+        let without_the_first = fold(&[None, reported(0.0, 10, 9), reported(0.0, 14, 9)]);
         assert_eq!(without_the_first.counted(true).prompt_tokens, None);
         assert_eq!(fold(&looks).counted(false).prompt_tokens, None);
     }

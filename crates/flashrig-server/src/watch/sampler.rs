@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, MissedTickBehavior};
 
+use super::log_writer::open_whole_lines;
 use super::reading::{Fold, Reading, Usage, When};
-use super::shelf::open_whole_lines;
-use crate::journal::Journal;
 use crate::life::Life;
 use crate::log::LogEvent;
+use crate::log_index::LogIndex;
 use crate::metrics::MetricNames;
 use flashrig_clock::{Origin, Seconds, Stamp};
 use flashrig_http::Secret;
@@ -34,7 +34,7 @@ pub struct Sampler {
     pub key: Option<Secret>,
     pub names: MetricNames,
     pub life: Life,
-    pub journal: Journal,
+    pub log_index: LogIndex,
     pub origin: Origin,
     /// Held while a request is open. It tells whether the page was there the last time.
     pub page: tokio::sync::Mutex<Page>,
@@ -59,7 +59,7 @@ impl Sampler {
         loop {
             ticks.tick().await;
             self.look(When::Between).await;
-            self.tell_log(Stamp::now());
+            self.record_log(Stamp::now());
         }
     }
 
@@ -90,7 +90,7 @@ impl Sampler {
             span.take(reading, usage, when);
         }
         if reading.is_some() || usage != Usage::default() {
-            self.tell_look(at, reading.unwrap_or_default(), usage);
+            self.record_look(at, reading.unwrap_or_default(), usage);
         }
         reading.is_some()
     }
@@ -125,15 +125,15 @@ impl Sampler {
         }
     }
 
-    fn tell_look(&self, at: Stamp, told: Reading, usage: Usage) {
+    fn record_look(&self, at: Stamp, reported: Reading, usage: Usage) {
         let what = ServerFact::Sample {
-            running: told.running,
-            waiting: told.waiting,
-            prompt_tokens: told.prompt_tokens,
-            generated_tokens: told.generated_tokens,
-            cached_tokens: told.cached_tokens,
-            refused: told.refused,
-            memory_bytes: told.memory_bytes,
+            running: reported.running,
+            waiting: reported.waiting,
+            prompt_tokens: reported.prompt_tokens,
+            generated_tokens: reported.generated_tokens,
+            cached_tokens: reported.cached_tokens,
+            refused: reported.refused,
+            memory_bytes: reported.memory_bytes,
             rss_bytes: usage.rss_bytes,
             cpu_s: usage.cpu_s.map(Seconds),
         };
@@ -142,15 +142,17 @@ impl Sampler {
     }
 
     /// Writes what the log told up to `to`. How far a prompt has been read is no news of that kind.
-    pub fn tell_log(&self, to: Stamp) {
+    pub fn record_log(&self, to: Stamp) {
         let mut lines = self.lines();
         let from = std::mem::replace(&mut lines.log_up_to, to);
-        for told in self.journal.told_between(from, to) {
-            if matches!(told.event, LogEvent::PrefillProgress { .. }) {
+        for reported in self.log_index.events_between(from, to) {
+            if matches!(reported.event, LogEvent::PrefillProgress { .. }) {
                 continue;
             }
-            let at_s = self.origin.at(told.at);
-            let what = ServerFact::Log { line: told.line };
+            let at_s = self.origin.at(reported.at);
+            let what = ServerFact::Log {
+                line: reported.line,
+            };
             lines.write(&ServerLine { at_s, what });
         }
     }

@@ -14,7 +14,7 @@ fn interface(profile: &str) -> Interface {
     Library::new(None).load(profile).unwrap().interface
 }
 
-fn told(profile: &str, log: &str) -> Vec<LogEvent> {
+fn reported(profile: &str, log: &str) -> Vec<LogEvent> {
     let patterns = interface(profile).log;
     let log = recording(log);
     let lines = log.lines().flat_map(|line| events(&patterns, line));
@@ -23,9 +23,9 @@ fn told(profile: &str, log: &str) -> Vec<LogEvent> {
 
 #[test]
 fn the_log_of_llama_cpp_tells_settings_cached_tokens_and_the_refusal() {
-    let told = told("llama-server", "llama-server.log");
+    let reported = reported("llama-server", "llama-server.log");
     let setting = |wanted: &str| {
-        told.iter().find_map(|event| match event {
+        reported.iter().find_map(|event| match event {
             LogEvent::Setting { name, value } if name == wanted => Some(value.as_str()),
             _ => None,
         })
@@ -43,9 +43,12 @@ fn the_log_of_llama_cpp_tells_settings_cached_tokens_and_the_refusal() {
         needed_mb: None,
         available_mb: None,
     };
-    assert_eq!(told.iter().filter(|event| **event == refused).count(), 1);
+    assert_eq!(
+        reported.iter().filter(|event| **event == refused).count(),
+        1
+    );
     // Of each request, the first: what later batches tell holds what was read by then.
-    let cached: Vec<(&str, u64)> = told
+    let cached: Vec<(&str, u64)> = reported
         .iter()
         .filter_map(|event| match event {
             LogEvent::Cached {
@@ -82,8 +85,8 @@ fn the_log_of_mlx_lm_tells_its_progress_and_a_dead_one_tells_none() {
         share: None,
     };
     assert_eq!(
-        told("mlx-lm", "mlx-lm.log"),
+        reported("mlx-lm", "mlx-lm.log"),
         [2048, 4096, 6009, 6010].map(progress)
     );
-    assert_eq!(told("mlx-lm", "mlx-lm-stall.log"), []);
+    assert_eq!(reported("mlx-lm", "mlx-lm-stall.log"), []);
 }

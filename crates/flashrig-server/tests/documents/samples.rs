@@ -22,7 +22,7 @@ fn metrics(profile: &str) -> BTreeMap<&'static str, f64> {
     let found = interface(profile).metrics.read(&page);
     found
         .iter()
-        .map(|found| (found.metric.words(), found.value))
+        .map(|found| (found.metric.label(), found.value))
         .collect()
 }
 

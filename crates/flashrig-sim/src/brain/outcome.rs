@@ -63,8 +63,8 @@ const ERROR_TEXT_CHARS: usize = 500;
 /// Judges the result of one call.
 pub fn judge(action: &Action, means: Means, result: &ToolResult) -> Outcome {
     // The exit status, which some agents put first, is not the reason.
-    let tells = |line: &&str| !line.trim().is_empty() && !line.starts_with("Exit code");
-    let first_line = result.text.lines().find(tells).unwrap_or_default().trim();
+    let reports = |line: &&str| !line.trim().is_empty() && !line.starts_with("Exit code");
+    let first_line = result.text.lines().find(reports).unwrap_or_default().trim();
     let lower = first_line.to_lowercase();
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
     let failed = || Outcome::Failed(shorten(first_line));
@@ -98,8 +98,8 @@ pub fn judge(action: &Action, means: Means, result: &ToolResult) -> Outcome {
             }
         }
         Step::Edit { .. } | Step::Write { .. } if means == Means::Shell => {
-            let confirmed =
-                shell::confirmation(&action.step).is_some_and(|words| result.text.contains(&words));
+            let confirmed = shell::confirmation(&action.step)
+                .is_some_and(|message| result.text.contains(&message));
             if confirmed { Outcome::Done } else { failed() }
         }
         Step::Edit { .. } | Step::Write { .. } => {

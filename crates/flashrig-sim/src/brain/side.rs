@@ -47,17 +47,17 @@ fn user_texts(ask: &Ask) -> impl DoubleEndedIterator<Item = &str> {
 
 /// The task's name in words, else the first words of what the user said last.
 fn title(ask: &Ask, plan: Option<&Plan>) -> String {
-    let words = match plan {
+    let message = match plan {
         Some(plan) => plan.name.replace(['-', '_'], " "),
         None => user_texts(ask).next_back().unwrap_or("Untitled").to_owned(),
     };
-    let words: Vec<&str> = words
+    let message: Vec<&str> = message
         .split_whitespace()
         .map(|w| w.trim_matches('"'))
         .take(TITLE_WORDS)
         .collect();
-    let words = words.join(" ");
-    let mut chars = words.chars();
+    let message = message.join(" ");
+    let mut chars = message.chars();
     chars.next().map_or_else(
         || "Untitled".to_owned(),
         |first| first.to_uppercase().chain(chars).collect(),

@@ -59,7 +59,7 @@ pub struct Toolbox<'a> {
 /// each of `arguments`.
 fn find<'a>(
     tools: &[&'a ToolOffer],
-    words: &[&str],
+    message: &[&str],
     arguments: &[&[&str]],
 ) -> Option<&'a ToolOffer> {
     let named = |tool: &ToolOffer, word: &str| {
@@ -76,7 +76,7 @@ fn find<'a>(
             .iter()
             .all(|names| tool.first_property(names).is_some())
     };
-    words.iter().find_map(|word| {
+    message.iter().find_map(|word| {
         tools
             .iter()
             .copied()

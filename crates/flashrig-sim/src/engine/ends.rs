@@ -106,7 +106,7 @@ impl Scheduler {
                     let _ = over.job.events.send(Event::Finished);
                     if !over.job.uncached {
                         self.cache.insert(over.slot, &over.job.chain);
-                        self.tell_memory();
+                        self.report_memory();
                     }
                 }
             }

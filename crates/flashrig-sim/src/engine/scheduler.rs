@@ -293,7 +293,7 @@ impl Scheduler {
         let slot = &self.running[index];
         if !slot.job.uncached {
             self.cache.insert(slot.slot, slot.job.prompt_chain());
-            self.tell_memory();
+            self.report_memory();
         }
     }
 
@@ -318,7 +318,7 @@ impl Scheduler {
         });
     }
 
-    pub(super) fn tell_memory(&self) {
+    pub(super) fn report_memory(&self) {
         let block = u64::from(self.parts.timing.table().cache_block_tokens);
         self.parts
             .memory

@@ -60,7 +60,7 @@ struct Bench {
     scheduler: Scheduler,
     memory: Arc<Memory>,
     block: u64,
-    heard: Vec<Option<UnboundedReceiver<Event>>>,
+    received: Vec<Option<UnboundedReceiver<Event>>>,
     fates: Vec<Fate>,
     /// Requests to come, by time.
     coming: Vec<(Stamp, usize, Order)>,
@@ -85,7 +85,7 @@ impl Bench {
             scheduler: Scheduler::new(parts, START),
             memory,
             block: u64::from(table.cache_block_tokens),
-            heard: Vec::new(),
+            received: Vec::new(),
             fates: Vec::new(),
             coming: Vec::new(),
             now: START,
@@ -99,7 +99,7 @@ impl Bench {
             arrived: at,
             ..Fate::default()
         });
-        self.heard.push(None);
+        self.received.push(None);
         self.coming
             .push((START + Duration::from_secs_f64(at), number, order));
         self.coming.sort_by_key(|(at, number, _)| (*at, *number));
@@ -119,8 +119,8 @@ impl Bench {
     }
 
     fn job(&mut self, at: Stamp, number: usize, order: &Order) -> Job {
-        let (events, heard) = unbounded_channel();
-        self.heard[number] = Some(heard);
+        let (events, received) = unbounded_channel();
+        self.received[number] = Some(received);
         let blocks = |tokens: u64| tokens / self.block;
         let whole = blocks(order.prompt_tokens + u64::from(order.output_tokens));
         let memory = self
@@ -172,8 +172,8 @@ impl Bench {
 
     fn listen(&mut self) {
         let at = self.now.since(START).as_secs_f64();
-        for (fate, heard) in self.fates.iter_mut().zip(&mut self.heard) {
-            while let Some(Ok(event)) = heard.as_mut().map(UnboundedReceiver::try_recv) {
+        for (fate, received) in self.fates.iter_mut().zip(&mut self.received) {
+            while let Some(Ok(event)) = received.as_mut().map(UnboundedReceiver::try_recv) {
                 match event {
                     Event::Admitted { cached_tokens } => fate.cached = cached_tokens,
                     Event::Token => fate.tokens.push(at),
@@ -185,7 +185,7 @@ impl Bench {
 
     /// The client of a request leaves.
     fn leave(&mut self, number: usize) {
-        self.heard[number] = None;
+        self.received[number] = None;
     }
 
     fn run(&mut self) {

@@ -33,10 +33,10 @@ async fn two_of_the_longest_sessions_are_refused_beside_a_cache_of_16_gb_and_fit
     assert_eq!(refused.len(), 1, "{answers:?}");
     let error: Value = serde_json::from_str(refused[0]).unwrap();
     assert_eq!(error["error"]["type"], "invalid_request_error");
-    let words = error["error"]["message"].as_str().unwrap();
-    assert!(words.starts_with("Prompt (25"), "{words}");
-    assert!(words.contains("GPU memory but only ~"), "{words}");
-    assert_eq!(server.truth().refused[0].reason, words);
+    let message = error["error"]["message"].as_str().unwrap();
+    assert!(message.starts_with("Prompt (25"), "{message}");
+    assert!(message.contains("GPU memory but only ~"), "{message}");
+    assert_eq!(server.truth().refused[0].reason, message);
     let log = std::fs::read_to_string(&server.server_log).unwrap();
     assert!(log.contains("available — rejecting"), "{log}");
     let metrics = get(&server.sim, "/metrics").await.1;

@@ -32,14 +32,17 @@ async fn refusals_are_worded_as_each_dialect_words_them() {
             "model 'gpt-9' not found; this server serves 'flashrig-sim'",
         ),
     ];
-    for (body, status, words) in cases {
+    for (body, status, message) in cases {
         for path in ["/v1/messages", "/v1/chat/completions"] {
             let response = send(&sim, Method::POST, path, body).await;
             assert_eq!(response.status(), status, "{path} {body}");
             let answer = response.into_body().collect().await.unwrap().to_bytes();
             let answer: Value = serde_json::from_slice(&answer).unwrap();
             assert!(
-                answer["error"]["message"].as_str().unwrap().contains(words),
+                answer["error"]["message"]
+                    .as_str()
+                    .unwrap()
+                    .contains(message),
                 "{answer}"
             );
             assert!(answer["error"]["type"].is_string());

@@ -274,12 +274,12 @@ fn an_unknown_revision_names_repository_and_revision() {
     ] {
         let error = Base::make(&from_repo(&repo, revision), &dir.path().join("base")).unwrap_err();
         assert!(matches!(error, BaseError::NoSuchRevision { .. }), "{error}");
-        let words = error.to_string();
+        let message = error.to_string();
         assert!(
-            words.contains(revision) && words.contains("theirs"),
-            "{words}"
+            message.contains(revision) && message.contains("theirs"),
+            "{message}"
         );
-        assert!(words.contains("name a branch"), "{words}");
+        assert!(message.contains("name a branch"), "{message}");
         fs::remove_dir_all(dir.path().join("base")).unwrap();
     }
 }

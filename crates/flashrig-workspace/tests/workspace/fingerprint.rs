@@ -65,14 +65,14 @@ fn commits_refs_staging_configuration_and_hooks_are_named() {
             ".git/hooks/pre-commit was added",
         ),
     ];
-    for (act, words) in acts {
+    for (act, message) in acts {
         let dir = TempDir::new().unwrap();
         let repo = user_repo(dir.path());
         fs::create_dir_all(repo.join(".git/hooks")).unwrap();
         let found = differences(&repo, act);
         assert!(
-            found.iter().any(|found| found == words),
-            "{words}: {found:?}"
+            found.iter().any(|found| found == message),
+            "{message}: {found:?}"
         );
     }
 }

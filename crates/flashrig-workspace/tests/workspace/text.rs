@@ -142,7 +142,7 @@ fn text_in_another_encoding_is_named_and_not_mangled() {
 #[test]
 fn a_patch_that_does_not_apply_says_so() {
     let yard = Yard::new(&sample());
-    for (text, words) in [
+    for (text, message) in [
         ("no diff at all\n", "no"),
         (
             "diff --git a/README.md b/README.md\n--- a/README.md\n+++ b/README.md\n@@ -1 +1 @@\n-other\n+new\n",
@@ -154,7 +154,7 @@ fn a_patch_that_does_not_apply_says_so() {
         ),
     ] {
         let error = format!("{:#}", yard.base.tree_with_patch(text).unwrap_err());
-        assert!(error.contains(words), "{error}");
+        assert!(error.contains(message), "{error}");
     }
     assert!(yard.base.tree_with_patch("\n").unwrap().is_empty());
 }

@@ -5,7 +5,7 @@ use super::recall;
 use crate::judge::Answer;
 use crate::judge::life::life_lines;
 use crate::judge::models::of_load;
-use flashrig_config::count_in_words;
+use flashrig_config::format_tokens;
 use flashrig_record::{Cell, CellVerdict, Fits, LoadRun};
 
 /// Below this share of cached prompt tokens the server reads most of every warm prompt again.
@@ -48,7 +48,7 @@ fn largest<'c>(run: &LoadRun, cells: &'c [Cell], context_tokens: u64) -> Option<
 pub fn sentence(run: &LoadRun, cells: &[Cell]) -> String {
     let mut parts: Vec<String> = Vec::new();
     for &context_tokens in &run.spec.contexts {
-        let at = count_in_words(context_tokens);
+        let at = format_tokens(context_tokens);
         let first = parts.is_empty();
         parts.push(match largest(run, cells, context_tokens) {
             None => none(cells, context_tokens, &at, first),
@@ -89,7 +89,7 @@ fn none(cells: &[Cell], context_tokens: u64, at: &str, first: bool) -> String {
     let session = if first { " session" } else { "" };
     match of(cells, context_tokens).min_by_key(|c| c.sessions) {
         Some(lone) if lone.verdict != CellVerdict::Unknown => {
-            format!("no{session} at {at} ({})", words(lone.verdict))
+            format!("no{session} at {at} ({})", message(lone.verdict))
         }
         _ => format!("unknown at {at}"),
     }
@@ -124,7 +124,7 @@ fn aside(cell: &Cell, open: Option<&Cell>) -> String {
 }
 
 /// The verdict as people read it.
-pub fn words(verdict: CellVerdict) -> &'static str {
+pub fn message(verdict: CellVerdict) -> &'static str {
     match verdict {
         CellVerdict::Pass => "pass",
         CellVerdict::Warn => "warning",
@@ -179,7 +179,7 @@ pub fn warnings(run: &LoadRun, cells: &[Cell]) -> Vec<String> {
                 "every slowdown at {} is compared with a lone session that was measured while \
                  flashrig's own client was the bottleneck, and so is what the answer says of it; \
                  repeat it on a quieter machine{}",
-                count_in_words(lone.context_tokens),
+                format_tokens(lone.context_tokens),
                 if run.server.simulated {
                     ", or at a lower --speed"
                 } else {
@@ -212,11 +212,11 @@ pub fn warnings(run: &LoadRun, cells: &[Cell]) -> Vec<String> {
         let failed: Vec<String> = of(cells, fits.context_tokens)
             .filter(|c| Some(c.sessions) < fits.sessions)
             .filter(|c| passes(c, run.spec.thresholds) == Some(false))
-            .map(|c| format!("{} ({})", c.sessions, words(c.verdict)))
+            .map(|c| format!("{} ({})", c.sessions, message(c.verdict)))
             .collect();
         all.push(format!(
             "at {} {} did not pass though {} did: look at both before relying on either",
-            count_in_words(fits.context_tokens),
+            format_tokens(fits.context_tokens),
             failed.join(", "),
             fits.sessions.unwrap_or_default(),
         ));
@@ -227,7 +227,7 @@ pub fn warnings(run: &LoadRun, cells: &[Cell]) -> Vec<String> {
         {
             all.push(format!(
                 "one session alone at {} answers {right} of {asked} questions right",
-                count_in_words(context_tokens)
+                format_tokens(context_tokens)
             ));
         }
     }
@@ -245,11 +245,7 @@ pub fn warnings(run: &LoadRun, cells: &[Cell]) -> Vec<String> {
 }
 
 fn place(cell: &Cell) -> String {
-    format!(
-        "{} × {}",
-        cell.sessions,
-        count_in_words(cell.context_tokens)
-    )
+    format!("{} × {}", cell.sessions, format_tokens(cell.context_tokens))
 }
 
 /// The answer as the exit code tells it. Without `--expect` it is a yes when at least one session

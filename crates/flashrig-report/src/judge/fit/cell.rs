@@ -40,7 +40,10 @@ pub fn judge(run: &LoadRun, context_tokens: u64, sessions: u32) -> Cell {
         refused: refused(&rounds),
         errors: (!rounds.is_empty()).then(|| errors(&rounds)),
         cached_share: cached_share(&warm),
-        peak_memory_bytes: rounds.iter().filter_map(|m| m.told.peak_memory_bytes).max(),
+        peak_memory_bytes: rounds
+            .iter()
+            .filter_map(|m| m.reported.peak_memory_bytes)
+            .max(),
         client_bottleneck: (!rounds.is_empty()).then(|| rounds.iter().any(|m| m.client.bottleneck)),
         verdict: CellVerdict::Unknown,
         rounds_needed: None,
@@ -83,7 +86,7 @@ fn turns<'r>(rounds: &[&'r Measured]) -> impl Iterator<Item = &'r Turn> {
 }
 
 fn complete(turn: &Turn) -> bool {
-    turn.end == Outcome::Complete
+    turn.outcome == Outcome::Complete
 }
 
 fn middle(turns: &[&Turn], of: impl Fn(&Turn) -> Option<f64>) -> Option<f64> {
@@ -123,7 +126,7 @@ fn side(rounds: &[&Measured], is_it: impl Fn(&SideTurn) -> bool) -> Option<SideF
     }
     let mut walls: Vec<f64> = sent
         .iter()
-        .filter(|s| s.end == Outcome::Complete)
+        .filter(|s| s.outcome == Outcome::Complete)
         .filter_map(|s| Some(s.wall_s?.0))
         .collect();
     walls.sort_by(f64::total_cmp);
@@ -148,10 +151,10 @@ fn nearest_rank(sorted: &[f64], percent: usize) -> Option<f64> {
 }
 
 fn refused(rounds: &[&Measured]) -> Refused {
-    let told: Vec<u64> = rounds.iter().filter_map(|m| m.told.refused).collect();
+    let reported: Vec<u64> = rounds.iter().filter_map(|m| m.reported.refused).collect();
     Refused {
         client: (!rounds.is_empty()).then(|| count(rounds, is_refusal)),
-        server: (!told.is_empty()).then(|| told.iter().sum()),
+        server: (!reported.is_empty()).then(|| reported.iter().sum()),
     }
 }
 
@@ -167,9 +170,9 @@ fn is_refusal(end: Outcome) -> bool {
 }
 
 fn count(rounds: &[&Measured], is_it: impl Fn(Outcome) -> bool) -> u64 {
-    let of_turns = turns(rounds).filter(|t| is_it(t.end)).count();
+    let of_turns = turns(rounds).filter(|t| is_it(t.outcome)).count();
     let sides = rounds.iter().flat_map(|m| &m.side);
-    (of_turns + sides.filter(|s| is_it(s.end)).count()) as u64
+    (of_turns + sides.filter(|s| is_it(s.outcome)).count()) as u64
 }
 
 #[expect(
@@ -177,11 +180,11 @@ fn count(rounds: &[&Measured], is_it: impl Fn(Outcome) -> bool) -> u64 {
     reason = "tokens of a run are far below 2^53"
 )]
 fn cached_share(warm: &[&Turn]) -> Option<f64> {
-    let told: Vec<(u64, u64)> = warm
+    let reported: Vec<(u64, u64)> = warm
         .iter()
         .filter_map(|t| t.cached_tokens.zip(t.input_tokens))
         .collect();
-    let (cached, all) = told
+    let (cached, all) = reported
         .iter()
         .fold((0, 0), |(c, i), (cached, input)| (c + cached, i + input));
     (all > 0).then(|| cached as f64 / all as f64)
@@ -235,7 +238,7 @@ fn verdict(
     }
     for measured in rounds {
         if let Some(stop) = &measured.stopped {
-            reasons.push(format!("round {}: {}", measured.round, stop.words));
+            reasons.push(format!("round {}: {}", measured.round, stop.message));
         }
     }
     let slow: Vec<u32> = rounds
@@ -257,10 +260,10 @@ fn verdict(
         ));
     }
     let seen = cell.refused.client.unwrap_or_default();
-    if let Some(told) = cell.refused.server.filter(|n| *n > seen) {
+    if let Some(reported) = cell.refused.server.filter(|n| *n > seen) {
         reasons.push(format!(
-            "the server itself counts {told} refused request{}, the client saw {seen}",
-            if told == 1 { "" } else { "s" },
+            "the server itself counts {reported} refused request{}, the client saw {seen}",
+            if reported == 1 { "" } else { "s" },
         ));
     }
     let short = recall::shortfalls(run, cell.context_tokens, rounds);

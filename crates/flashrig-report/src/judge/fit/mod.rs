@@ -9,7 +9,7 @@ mod tests;
 
 use flashrig_record::{Cell, LoadRun, LoadVerdict, Measured, StopKind};
 
-pub use answer::{answer, words as verdict_words};
+pub use answer::{answer, message as verdict_label};
 pub use cell::{BOTTLENECK, passes};
 
 /// All combinations of the grid, in its order, judged by what was measured so far. In a search,

@@ -45,20 +45,20 @@ pub fn alone(run: &LoadRun, context_tokens: u64) -> Option<(u32, u32)> {
 /// Why the recall of a combination is not enough; empty when it is.
 pub fn shortfalls(run: &LoadRun, context_tokens: u64, rounds: &[&Measured]) -> Vec<String> {
     let alone = alone(run, context_tokens);
-    let mut words = Vec::new();
+    let mut message = Vec::new();
     for measured in rounds {
         for lane in &measured.lanes {
             let (right, asked) = of_lane(lane);
             let Some(wanted) = wanted(run.spec.recall, right, asked, alone) else {
                 continue;
             };
-            words.push(format!(
+            message.push(format!(
                 "{} answered {right} of {asked} questions right in round {}; {wanted}",
                 lane.id, measured.round
             ));
         }
     }
-    words
+    message
 }
 
 /// What was wanted, when it was not reached.
@@ -97,8 +97,8 @@ mod tests {
     fn without_a_rule_a_session_must_do_as_well_as_one_alone() {
         let alone = Some((11, 13));
         assert_eq!(wanted(RecallRule::AsAlone, 11, 13, alone), None);
-        let words = wanted(RecallRule::AsAlone, 10, 13, alone).unwrap();
-        assert_eq!(words, "one session alone gets 11 of 13");
+        let message = wanted(RecallRule::AsAlone, 10, 13, alone).unwrap();
+        assert_eq!(message, "one session alone gets 11 of 13");
         assert!(wanted(RecallRule::All, 12, 13, alone).is_some());
         assert!(wanted(RecallRule::Off, 0, 13, alone).is_none());
     }

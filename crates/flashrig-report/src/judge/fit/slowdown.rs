@@ -24,7 +24,7 @@ pub fn warm(lane: &Lane, checks: u32) -> Option<Warm> {
     };
     let mut n = 0;
     for turn in lane.turns.iter().filter(|t| t.index > 0) {
-        if turn.end != Outcome::Complete {
+        if turn.outcome != Outcome::Complete {
             return None;
         }
         sum.wall_s += turn.wall_s?.0;

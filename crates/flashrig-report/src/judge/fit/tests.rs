@@ -12,11 +12,11 @@ fn stopped(round: u32, context_tokens: u64, sessions: usize, kind: StopKind) -> 
         lane.turns.truncate(1);
     }
     if kind == StopKind::Refused {
-        measured.lanes[0].turns[0].end = Outcome::Refused;
+        measured.lanes[0].turns[0].outcome = Outcome::Refused;
     }
     measured.stopped = Some(CellStop {
         kind,
-        words: "s1 turn 0: no room".into(),
+        message: "s1 turn 0: no room".into(),
     });
     measured
 }
@@ -75,7 +75,7 @@ fn a_round_without_its_lone_session_is_not_compared() {
 fn an_interrupted_combination_does_not_count_at_all() {
     let mut run = run(&[K32], &[1], 1);
     let mut cut = stopped(1, K32, 1, StopKind::Interrupted);
-    cut.lanes[0].turns[0].end = Outcome::ClientAborted;
+    cut.lanes[0].turns[0].outcome = Outcome::ClientAborted;
     run.measured.push(cut);
     let cell = judged(&run, 1);
     assert_eq!((cell.verdict, cell.errors), (CellVerdict::Unknown, None));
@@ -100,11 +100,12 @@ fn a_lone_session_that_the_client_was_too_slow_for_is_told_where_it_is_compared_
     run.measured[0].client.bottleneck = true;
     let two = judged(&run, 2);
     assert_eq!(two.client_bottleneck, Some(false));
-    let is_told = |r: &String| r.contains("while the lone session was measured in round 1");
-    assert!(two.reasons.iter().any(is_told), "{:?}", two.reasons);
+    let is_reported = |r: &String| r.contains("while the lone session was measured in round 1");
+    assert!(two.reasons.iter().any(is_reported), "{:?}", two.reasons);
     let verdict = verdict(&run, &cells(&run));
-    let is_told = |w: &String| w.contains("every slowdown at 32K is compared with a lone session");
-    assert!(verdict.warnings.iter().any(is_told), "{verdict:?}");
+    let is_reported =
+        |w: &String| w.contains("every slowdown at 32K is compared with a lone session");
+    assert!(verdict.warnings.iter().any(is_reported), "{verdict:?}");
 }
 
 #[test]
@@ -129,7 +130,7 @@ fn refusals_that_only_the_server_tells_of_count_too_and_are_told_apart() {
     let mut run = run(&[K32], &[1, 2], 1);
     run.measured.push(measured(1, K32, &[10.0]));
     let mut two = measured(1, K32, &[11.0, 11.0]);
-    two.told.refused = Some(2);
+    two.reported.refused = Some(2);
     run.measured.push(two);
     let cell = judged(&run, 2);
     assert_eq!(cell.verdict, CellVerdict::Refused);
@@ -211,7 +212,7 @@ fn side_requests_that_got_no_answer_are_sent_and_not_counted_as_quick() {
         during_cold: true,
         wall_s: wall.map(Seconds),
         ttft_s: None,
-        end,
+        outcome: end,
         error: None,
     };
     lone.side = vec![
@@ -297,12 +298,12 @@ fn when_all_that_was_tried_passes_more_may_fit() {
 fn what_a_run_cut_short_left_out_may_fit_too() {
     let mut run = run(&[K32], &[1, 2, 3, 4], 1);
     run.measured = vec![measured(1, K32, &[10.0]), measured(1, K32, &[10.5, 10.5])];
-    let told = |run: &LoadRun| verdict(run, &cells(run)).answer;
-    assert_eq!(told(&run), "at least 2 sessions at 32K");
+    let reported = |run: &LoadRun| verdict(run, &cells(run)).answer;
+    assert_eq!(reported(&run), "at least 2 sessions at 32K");
     run.measured.push(measured(1, K32, &[31.0; 4]));
-    assert_eq!(told(&run), "at least 2 sessions at 32K", "3 is open");
+    assert_eq!(reported(&run), "at least 2 sessions at 32K", "3 is open");
     run.measured.push(measured(1, K32, &[31.0; 3]));
-    assert_eq!(told(&run), "2 sessions at 32K");
+    assert_eq!(reported(&run), "2 sessions at 32K");
 }
 
 #[test]
@@ -318,11 +319,12 @@ fn a_smaller_size_that_fails_below_one_that_passes_is_told() {
     let verdict = verdict(&run, &cells);
     assert!(verdict.fits[0].non_monotonic);
     assert_eq!(verdict.fits[0].sessions, Some(3));
-    let told = &verdict.warnings;
+    let reported = &verdict.warnings;
     assert!(
-        told.iter()
+        reported
+            .iter()
             .any(|w| w.contains("2 (fail) did not pass though 3 did")),
-        "{told:?}"
+        "{reported:?}"
     );
 }
 

@@ -1,7 +1,7 @@
 //! The best combination, and how sure that is.
 
+use super::message::{factor, figure_label, name_of, row_name};
 use super::rows::{over_rounds, paired};
-use super::words::{factor, figure_words, name_of, row_name};
 use crate::stats::rounds_needed;
 use flashrig_record::{
     FigureKind, FigureOf, Proven, Ratio, RowFigure, Sweep, SweepRow, SweepVerdict, Unit,
@@ -77,7 +77,7 @@ fn so_far_only(
             rows.len()
         ),
     };
-    let so_far = so_far.map(|words| format!("So far: {words}"));
+    let so_far = so_far.map(|message| format!("So far: {message}"));
     std::iter::once(none).chain(so_far).collect()
 }
 
@@ -129,7 +129,7 @@ impl<'r> Beside<'r> {
     }
 
     /// Whether the best is better for certain, so far as 95% is certain.
-    fn is_told_apart(&self) -> bool {
+    fn is_distinct(&self) -> bool {
         self.ratio.ci95.is_some_and(|[low, _]| low > 1.0)
     }
 
@@ -146,17 +146,19 @@ struct Judged<'r> {
 }
 
 impl Judged<'_> {
-    fn untold(&self) -> impl Iterator<Item = &Beside<'_>> {
-        self.others.iter().filter(|other| !other.is_told_apart())
+    fn unreported(&self) -> impl Iterator<Item = &Beside<'_>> {
+        self.others.iter().filter(|other| !other.is_distinct())
     }
 
     fn equals(&self) -> Vec<u32> {
-        self.untold().map(|other| other.row.combination).collect()
+        self.unreported()
+            .map(|other| other.row.combination)
+            .collect()
     }
 
     /// What tells the best from all that it is not told apart from.
     fn needed(&self) -> Option<u32> {
-        let needed: Option<Vec<u32>> = self.untold().map(Beside::needed).collect();
+        let needed: Option<Vec<u32>> = self.unreported().map(Beside::needed).collect();
         needed?.into_iter().max()
     }
 
@@ -170,13 +172,13 @@ impl Judged<'_> {
     fn first_sentence(&self, sweep: &Sweep) -> Option<String> {
         let beside = self.beside()?;
         let (best, other) = (row_name(sweep, self.best), row_name(sweep, beside.row));
-        Some(sentence(&best, &other, beside, &figure_words(self.by)))
+        Some(sentence(&best, &other, beside, &figure_label(self.by)))
     }
 
     fn answer(&self, sweep: &Sweep, rows: &[SweepRow]) -> Vec<String> {
         let name = |row: &SweepRow| row_name(sweep, row);
         let best = name(self.best);
-        let by = figure_words(self.by);
+        let by = figure_label(self.by);
         if self.others.is_empty() {
             let others = rows.len() - 1;
             return vec![format!(
@@ -189,7 +191,7 @@ impl Judged<'_> {
         };
         let mut answer: Vec<String> = self.first_sentence(sweep).into_iter().collect();
         let rest: Vec<&Beside> = self
-            .untold()
+            .unreported()
             .filter(|other| other.row.combination != beside.row.combination)
             .collect();
         // One round tells nothing apart, and the sentence above has said so.
@@ -220,7 +222,7 @@ fn sentence(best: &str, other: &str, beside: &Beside, by: &str) -> String {
     let times = times.map_or_else(|| "an unknown number of".to_owned(), factor);
     let n = beside.ratio.n;
     match beside.ratio.ci95 {
-        Some([low, high]) if beside.is_told_apart() => format!(
+        Some([low, high]) if beside.is_distinct() => format!(
             "{best} is {times} times as fast as {other} by {by} ({} to {}, {n} rounds).",
             factor(low),
             factor(high)

@@ -2,14 +2,14 @@
 //! best of them, with its uncertainty. Pure.
 
 mod best;
+mod message;
 mod rows;
 mod unit;
-mod words;
 
 pub use best::verdict;
+pub use message::{factor, figure_label, row_name};
 pub use rows::rows;
 pub use unit::{Reading, of_load, of_pair};
-pub use words::{factor, figure_words, row_name};
 
 use flashrig_record::{Sweep, SweepRow, Unit, UnitOutcome};
 

@@ -73,12 +73,12 @@ fn of(sweep: &Sweep, combination: u32) -> Vec<&Unit> {
 /// What is wrong with a unit, with its round.
 fn said(unit: &Unit) -> Vec<String> {
     let failed = unit
-        .words
+        .message
         .iter()
         .filter(|_| unit.outcome == UnitOutcome::Failed);
     failed
         .chain(&unit.faults)
-        .map(|words| format!("round {}: {words}", unit.round))
+        .map(|message| format!("round {}: {message}", unit.round))
         .collect()
 }
 
@@ -150,25 +150,30 @@ fn proof(name: &str, servers: &[&UnitServer]) -> RowProof {
         .iter()
         .map(|server| server.proofs.iter().find(|proof| proof.name == plain))
         .collect();
-    let told = |engaged: bool| {
-        let mut told = found
+    let reported = |engaged: bool| {
+        let mut reported = found
             .iter()
             .flatten()
             .filter(|p| p.engaged == Some(engaged));
-        told.next()
+        reported.next()
     };
-    let by = |proof: &SettingProof| proof.told_by.clone().unwrap_or_else(|| "itself".to_owned());
+    let by = |proof: &SettingProof| {
+        proof
+            .reported_by
+            .clone()
+            .unwrap_or_else(|| "itself".to_owned())
+    };
     let all = !found.is_empty()
         && found
             .iter()
             .all(|p| p.is_some_and(|p| p.engaged == Some(true)));
-    let (proven, by) = match (told(false), all) {
+    let (proven, by) = match (reported(false), all) {
         (Some(proof), _) => {
-            let value = proof.told.as_deref().unwrap_or("another value");
-            let words = format!("the server told {value} ({})", by(proof));
-            (Proven::DidNothing, Some(words))
+            let value = proof.reported.as_deref().unwrap_or("another value");
+            let message = format!("the server told {value} ({})", by(proof));
+            (Proven::DidNothing, Some(message))
         }
-        (None, true) => (Proven::Proven, told(true).map(|proof| by(proof))),
+        (None, true) => (Proven::Proven, reported(true).map(|proof| by(proof))),
         (None, false) => (Proven::NotProven, None),
     };
     RowProof {

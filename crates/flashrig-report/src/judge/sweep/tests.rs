@@ -97,7 +97,7 @@ pub(crate) fn unit(round: u32, combination: u32, figures: Vec<Figure>) -> Unit {
         took_s: Seconds(1.0),
         exit_code: Some(0),
         outcome: UnitOutcome::Measured,
-        words: None,
+        message: None,
         faults: Vec::new(),
         client_bottleneck: Some(false),
         figures,
@@ -114,7 +114,7 @@ fn waited(round: u32, combination: u32, seconds: f64) -> Unit {
 fn failed(round: u32, combination: u32) -> Unit {
     Unit {
         outcome: UnitOutcome::Failed,
-        words: Some("the server did not start".into()),
+        message: Some("the server did not start".into()),
         figures: Vec::new(),
         server: None,
         ..unit(round, combination, Vec::new())
@@ -311,12 +311,12 @@ fn nothing_measured_and_nothing_done_are_two_things() {
     assert!(verdict.answer[0].contains("none did all that was asked"));
 }
 
-fn told(engaged: Option<bool>) -> Vec<SettingProof> {
+fn reported(engaged: Option<bool>) -> Vec<SettingProof> {
     vec![SettingProof {
         name: "parallel".into(),
         value: "4".into(),
-        told: engaged.map(|yes| if yes { "4" } else { "1" }.to_owned()),
-        told_by: engaged.map(|_| "/props".to_owned()),
+        reported: engaged.map(|yes| if yes { "4" } else { "1" }.to_owned()),
+        reported_by: engaged.map(|_| "/props".to_owned()),
         engaged,
     }]
 }
@@ -328,14 +328,14 @@ fn a_setting_is_proven_in_all_rounds_or_not_and_one_that_did_nothing_is_never_th
         for (round, engaged) in (1..).zip(rounds) {
             sweep.units.push(waited(round, 1, 2.0));
             let mut unit = waited(round, 2, 1.0);
-            unit.server.as_mut().unwrap().proofs = told(*engaged);
+            unit.server.as_mut().unwrap().proofs = reported(*engaged);
             sweep.units.push(unit);
         }
         let rows = rows(&sweep);
         let best = verdict(&sweep, &rows).best;
         (rows[1].proofs[0].proven, rows[1].proofs[0].by.clone(), best)
     };
-    let by = |words: &str| Some(words.to_owned());
+    let by = |message: &str| Some(message.to_owned());
     assert_eq!(
         proven(&[Some(true), Some(true)]),
         (Proven::Proven, by("/props"), Some(2))
@@ -381,12 +381,12 @@ fn many_comparisons_cuts_and_resumes_are_told() {
         folder: "runs/r1-c1".into(),
     });
     let warnings = judge(&sweep).warnings.join("\n");
-    for words in [
+    for message in [
         "5 combinations are compared with the first, each at 95%: by chance alone about 0.2",
         "1 unit was cut short and measured anew",
         "taken up again once",
     ] {
-        assert!(warnings.contains(words), "{words}: {warnings}");
+        assert!(warnings.contains(message), "{message}: {warnings}");
     }
 }
 
@@ -475,10 +475,10 @@ fn a_fit_gives_figures_of_each_size_and_what_forgets_is_not_sound() {
 
 #[test]
 fn a_servers_death_in_a_unit_is_told_of_its_combination() {
-    let life = |what, words: &str| ServerLife {
+    let life = |what, message: &str| ServerLife {
         at_s: Seconds(1.0),
         what,
-        words: words.into(),
+        message: message.into(),
         last_lines: Vec::new(),
         ready_after_s: None,
     };

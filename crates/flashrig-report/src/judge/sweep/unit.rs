@@ -1,8 +1,8 @@
 //! What a sweep takes from the record of one unit's run.
 
-use crate::judge::fit::verdict_words;
+use crate::judge::fit::verdict_label;
 use crate::stats::median;
-use flashrig_config::count_in_words;
+use flashrig_config::format_tokens;
 use flashrig_record::{
     ArmKind, Cell, CellVerdict, Figure, FigureKind, FigureOf, Functional, LifeKind, LoadRun,
     MemoryBy, Run, RunState, Server, UnitServer, Watched,
@@ -114,34 +114,37 @@ pub fn of_load(run: &LoadRun) -> Reading {
     add_deaths(&run.server, failed.as_deref(), &mut faults);
     let watched = run.measured.iter().filter_map(|m| m.watched.as_deref());
     let watched: Vec<&Watched> = watched.collect();
-    let told = run.measured.iter().filter_map(|m| m.told.peak_memory_bytes);
+    let reported = run
+        .measured
+        .iter()
+        .filter_map(|m| m.reported.peak_memory_bytes);
     Reading {
         failed,
         faults,
         client_bottleneck: (!run.measured.is_empty())
             .then(|| run.measured.iter().any(|m| m.client.bottleneck)),
         figures,
-        server: server(&run.server, &watched, told.max()),
+        server: server(&run.server, &watched, reported.max()),
     }
 }
 
 /// The server's deaths that nothing else tells of in full, and whether it was started again.
 fn add_deaths(server: &Server, failed: Option<&str>, faults: &mut Vec<String>) {
     for (index, death) in server.life.iter().enumerate() {
-        let is_told = failed.is_some_and(|words| words.contains(&death.words));
-        if death.what != LifeKind::Died || is_told {
+        let is_reported = failed.is_some_and(|message| message.contains(&death.message));
+        if death.what != LifeKind::Died || is_reported {
             continue;
         }
         let mut later = server.life.iter().skip(index + 1);
         let again = later.any(|life| life.what == LifeKind::Restarted);
-        let words = if again {
-            format!("{}, and was started again", death.words)
+        let message = if again {
+            format!("{}, and was started again", death.message)
         } else {
-            death.words.clone()
+            death.message.clone()
         };
         // Before what it made of the figures.
-        faults.retain(|fault| *fault != death.words);
-        faults.insert(0, words);
+        faults.retain(|fault| *fault != death.message);
+        faults.insert(0, message);
     }
 }
 
@@ -185,8 +188,8 @@ fn of_fit(run: &LoadRun) -> (Vec<Figure>, Vec<String>) {
             faults.push(format!(
                 "{} × {}: {}: {why}",
                 cell.sessions,
-                count_in_words(cell.context_tokens),
-                verdict_words(cell.verdict),
+                format_tokens(cell.context_tokens),
+                verdict_label(cell.verdict),
             ));
         }
     }
@@ -251,13 +254,13 @@ fn share(part: usize, all: usize) -> Option<f64> {
 }
 
 /// The system's word on memory goes before the server's: it counts the whole process.
-fn server(server: &Server, watched: &[&Watched], told: Option<u64>) -> UnitServer {
+fn server(server: &Server, watched: &[&Watched], reported: Option<u64>) -> UnitServer {
     let most = |of: fn(&Watched) -> Option<u64>| watched.iter().filter_map(|w| of(w)).max();
     let memory = most(|w| w.peak_rss_bytes)
         .map(|bytes| (bytes, MemoryBy::System))
         .or_else(|| {
-            let told = most(|w| w.peak_memory_bytes).max(told);
-            told.map(|bytes| (bytes, MemoryBy::Server))
+            let reported = most(|w| w.peak_memory_bytes).max(reported);
+            reported.map(|bytes| (bytes, MemoryBy::Server))
         });
     let managed = server.managed.as_deref();
     UnitServer {

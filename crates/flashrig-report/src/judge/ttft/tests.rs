@@ -1,7 +1,7 @@
 use super::*;
 use flashrig_record::{
     CellStop, ClientHonesty, ErrorDetail, Host, LeftOut, LoadSpec, RUN_SCHEMA, RecallRule, Rig,
-    RunState, Server, ServerTold, Thresholds,
+    RunState, Server, ServerReported, Thresholds,
 };
 
 fn turn(sent: f64, ttft: Option<f64>, wall: Option<f64>, end: Outcome) -> Turn {
@@ -18,7 +18,7 @@ fn turn(sent: f64, ttft: Option<f64>, wall: Option<f64>, end: Outcome) -> Turn {
         answered_model: None,
         asked: None,
         right: None,
-        end,
+        outcome: end,
         refusal: None,
         error: (!whole).then(|| ErrorDetail {
             message: "no".to_owned(),
@@ -53,7 +53,7 @@ fn measured(round: u32, turns: Vec<(&str, Turn)>) -> Measured {
             max_in_flight: Some(8),
             ..ClientHonesty::default()
         },
-        told: ServerTold::default(),
+        reported: ServerReported::default(),
         watched: None,
         stopped: None,
     }
@@ -88,7 +88,7 @@ fn run(agents: &[u32], measured: Vec<Measured>) -> LoadRun {
             models: None,
             context_tokens: None,
             context_source: flashrig_record::ContextSource::Unknown,
-            context_told_tokens: None,
+            context_reported_tokens: None,
             settings: Vec::new(),
             quantization: None,
             managed: None,
@@ -256,7 +256,7 @@ fn a_stop_is_no_measurement_and_a_refusal_is_a_no() {
     );
     let stall = CellStop {
         kind: StopKind::Stalled,
-        words: String::new(),
+        message: String::new(),
     };
     let turns = vec![
         ("a1", good(1.0)),

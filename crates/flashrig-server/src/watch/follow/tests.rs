@@ -8,7 +8,7 @@ use tempfile::TempDir;
 struct Rig {
     folder: TempDir,
     file: File,
-    trail: Trail,
+    log_tailer: LogTailer,
     read: Vec<String>,
     turned: u32,
 }
@@ -18,11 +18,11 @@ impl Rig {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("log");
         std::fs::write(&path, before).unwrap();
-        let trail = Trail::begin(&path).unwrap();
+        let log_tailer = LogTailer::begin(&path).unwrap();
         Self {
             file: appending(&path),
             folder,
-            trail,
+            log_tailer,
             read: Vec::new(),
             turned: 0,
         }
@@ -38,7 +38,7 @@ impl Rig {
 
     fn look(&mut self) -> u64 {
         let read = &mut self.read;
-        self.trail
+        self.log_tailer
             .read(&mut |line| read.push(String::from_utf8_lossy(line).into_owned()))
     }
 
@@ -114,7 +114,7 @@ fn what_is_no_utf8_is_a_line_all_the_same_and_one_without_an_end_is_bounded() {
     rig.look();
     assert_eq!(rig.read[0], "bad \u{fffd}\u{fffd} bytes");
     assert!(rig.read.len() > 1);
-    let tail = rig.trail.tail.as_ref().unwrap();
+    let tail = rig.log_tailer.tail.as_ref().unwrap();
     assert!(tail.begun.len() < LONGEST);
 }
 

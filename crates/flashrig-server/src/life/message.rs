@@ -24,7 +24,7 @@ pub(super) fn ended(
     oom: Option<bool>,
     last_lines: &[String],
 ) -> String {
-    let mut words = match status {
+    let mut message = match status {
         None => "was lost: its supervising helper was killed".to_owned(),
         Some(ExitStatus::Exited(0)) => "ended by itself, with exit code 0".to_owned(),
         Some(ExitStatus::Exited(code)) => match Signal::try_from(code - 128) {
@@ -43,12 +43,12 @@ pub(super) fn ended(
         NO_MEMORY.iter().any(|sign| line.contains(sign))
     };
     if let Some(line) = last_lines.iter().rev().find(says) {
-        words.push_str(&format!(
+        message.push_str(&format!(
             ", and its log speaks of a lack of memory ({})",
             line.trim()
         ));
     }
-    words
+    message
 }
 
 fn killed(oom: Option<bool>) -> &'static str {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use regex::Regex;
 
 use super::log::{LogEvent, LogEventKind, LogPattern, LogReader};
-use super::watch::{FollowError, Follower, Keeping, Shelf, follow, keep};
+use super::watch::{FollowError, Follower, Keeping, LogWriter, follow, keep};
 use flashrig_clock::{Origin, Stamp};
 use flashrig_http::Secret;
 
@@ -31,14 +31,14 @@ const CATCH_UP: Duration = Duration::from_secs(2);
 
 /// The log of a server. Cheap to clone; all clones are one journal.
 #[derive(Clone, Debug, Default)]
-pub struct Journal(Arc<Shared>);
+pub struct LogIndex(Arc<Shared>);
 
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     reader: LogReader,
     key: Option<Secret>,
     inner: Mutex<Inner>,
-    shelf: Arc<Shelf>,
+    log_writer: Arc<LogWriter>,
     follower: Mutex<Option<Follower>>,
     understands: AtomicBool,
     lost: AtomicU64,
@@ -49,15 +49,15 @@ struct Inner {
     last: VecDeque<String>,
     /// The last line that speaks of a fault, however long ago.
     fault: Option<String>,
-    told: VecDeque<Told>,
-    told_bytes: usize,
-    progress: VecDeque<Told>,
+    reported: VecDeque<Reported>,
+    reported_bytes: usize,
+    progress: VecDeque<Reported>,
     settings: BTreeMap<String, (String, String)>,
 }
 
 /// A line that means something.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
+pub struct Reported {
     /// When it was read.
     pub at: Stamp,
     /// What it tells.
@@ -73,7 +73,7 @@ pub(super) fn speaks_of_a_fault(line: &str) -> bool {
     SIGNS.as_ref().is_some_and(|signs| signs.is_match(line))
 }
 
-impl Journal {
+impl LogIndex {
     /// A journal that understands lines by these patterns.
     pub fn new(patterns: Vec<LogPattern>) -> Self {
         Self::masking(patterns, None)
@@ -157,7 +157,7 @@ impl Journal {
     /// # Errors
     /// The file cannot be written.
     pub fn keep(&self, file: &Path, origin: &Origin) -> std::io::Result<Keeping> {
-        keep(&self.0.shelf, file, origin)
+        keep(&self.0.log_writer, file, origin)
     }
 
     /// The last lines, at most `count`, oldest first; before them the last one that speaks of a fault,
@@ -174,11 +174,12 @@ impl Journal {
     }
 
     /// What was told from `from` on, up to but without `to`.
-    pub fn told_between(&self, from: Stamp, to: Stamp) -> Vec<Told> {
+    pub fn events_between(&self, from: Stamp, to: Stamp) -> Vec<Reported> {
         let inner = self.0.inner();
-        let all = inner.told.iter().chain(&inner.progress);
-        let mut within: Vec<Told> = all.filter(|t| from <= t.at && t.at < to).cloned().collect();
-        within.sort_by_key(|told| told.at);
+        let all = inner.reported.iter().chain(&inner.progress);
+        let mut within: Vec<Reported> =
+            all.filter(|t| from <= t.at && t.at < to).cloned().collect();
+        within.sort_by_key(|reported| reported.at);
         within
     }
 
@@ -199,7 +200,7 @@ impl Shared {
         {
             let mut inner = self.inner();
             for event in events {
-                let dropped = inner.take(Told {
+                let dropped = inner.take(Reported {
                     at,
                     event,
                     line: short.to_owned(),
@@ -214,13 +215,13 @@ impl Shared {
             }
             inner.last.push_back(short.to_owned());
         }
-        self.lose(self.shelf.put(at, line.into_owned()));
+        self.lose(self.log_writer.put(at, line.into_owned()));
     }
 
     /// Lines that never came here.
     pub(super) fn miss(&self, lines: u64) {
         self.lose(lines);
-        self.shelf.miss(lines);
+        self.log_writer.miss(lines);
     }
 
     fn lose(&self, lines: u64) {
@@ -259,25 +260,25 @@ impl Shared {
 
 impl Inner {
     /// Returns how many older ones had to go for it.
-    fn take(&mut self, told: Told) -> u64 {
-        if let LogEvent::Setting { name, value } = &told.event {
-            let said = (value.clone(), told.line.clone());
+    fn take(&mut self, reported: Reported) -> u64 {
+        if let LogEvent::Setting { name, value } = &reported.event {
+            let said = (value.clone(), reported.line.clone());
             self.settings.insert(name.clone(), said);
         }
-        if matches!(told.event, LogEvent::PrefillProgress { .. }) {
+        if matches!(reported.event, LogEvent::PrefillProgress { .. }) {
             if self.progress.len() == PROGRESS {
                 self.progress.pop_front();
             }
-            self.progress.push_back(told);
+            self.progress.push_back(reported);
             return 0;
         }
-        self.told_bytes += size(&told);
-        self.told.push_back(told);
+        self.reported_bytes += size(&reported);
+        self.reported.push_back(reported);
         let mut dropped = 0;
-        while self.told_bytes > TOLD_BYTES
-            && let Some(old) = self.told.pop_front()
+        while self.reported_bytes > TOLD_BYTES
+            && let Some(old) = self.reported.pop_front()
         {
-            self.told_bytes -= size(&old);
+            self.reported_bytes -= size(&old);
             dropped += 1;
         }
         dropped
@@ -285,8 +286,8 @@ impl Inner {
 }
 
 /// About what it takes in memory.
-fn size(told: &Told) -> usize {
-    told.line.len() + 160
+fn size(reported: &Reported) -> usize {
+    reported.line.len() + 160
 }
 
 /// The beginning of a line, at a border between characters.
@@ -308,75 +309,75 @@ mod tests {
         LogPattern::try_from(RawLogPattern { event, pattern }).unwrap()
     }
 
-    fn journal() -> Journal {
-        Journal::new(vec![
+    fn log_index() -> LogIndex {
+        LogIndex::new(vec![
             pattern(LogEventKind::Refused, r"no room for (?<prompt_tokens>\d+)"),
             pattern(LogEventKind::Refused, r"room for (?<needed_tokens>\d+)"),
             pattern(LogEventKind::Setting, r"slots=(?<slots>\d+)"),
         ])
     }
 
-    fn all(journal: &Journal) -> Vec<Told> {
-        journal.told_between(Stamp(0), Stamp(u64::MAX))
+    fn all(log_index: &LogIndex) -> Vec<Reported> {
+        log_index.events_between(Stamp(0), Stamp(u64::MAX))
     }
 
     #[test]
     fn a_line_that_fits_two_patterns_of_a_kind_is_one_event() {
-        let journal = journal();
-        journal.line(Stamp(1), "no room for 12");
-        journal.line(Stamp(2), "slots=3");
-        journal.line(Stamp(3), "slots=4");
-        assert_eq!(all(&journal).len(), 3);
-        assert_eq!(journal.settings()["slots"].0, "4");
+        let log_index = log_index();
+        log_index.line(Stamp(1), "no room for 12");
+        log_index.line(Stamp(2), "slots=3");
+        log_index.line(Stamp(3), "slots=4");
+        assert_eq!(all(&log_index).len(), 3);
+        assert_eq!(log_index.settings()["slots"].0, "4");
     }
 
     #[test]
     fn colours_and_what_drives_a_terminal_are_not_kept() {
-        let journal = journal();
-        journal.line(
+        let log_index = log_index();
+        log_index.line(
             Stamp(1),
             "10%\r20%\r\u{1b}[31mno room for 12\u{1b}[0m\u{7} now\r\n",
         );
-        assert_eq!(journal.last_lines(9), ["no room for 12\u{fffd} now"]);
-        assert_eq!(all(&journal).len(), 1);
+        assert_eq!(log_index.last_lines(9), ["no room for 12\u{fffd} now"]);
+        assert_eq!(all(&log_index).len(), 1);
     }
 
     #[test]
     fn the_key_is_not_kept() {
         let key = Secret::new("a-long-and-secret-key");
-        let journal = Journal::masking(Vec::new(), Some(key));
-        journal.line(Stamp(1), "args: {'api_key': 'a-long-and-secret-key'}");
-        assert!(!journal.last_lines(1)[0].contains("secret"));
+        let log_index = LogIndex::masking(Vec::new(), Some(key));
+        log_index.line(Stamp(1), "args: {'api_key': 'a-long-and-secret-key'}");
+        assert!(!log_index.last_lines(1)[0].contains("secret"));
     }
 
     #[test]
     fn what_means_something_is_bounded_and_what_had_to_go_is_counted() {
-        let journal = journal();
+        let log_index = log_index();
         let line = format!("no room for 12 {}", "x".repeat(LINE_BYTES * 2));
         for at in 0..10_000 {
-            journal.line(Stamp(at), &line);
+            log_index.line(Stamp(at), &line);
         }
-        let kept = all(&journal);
+        let kept = all(&log_index);
         assert!(kept.iter().map(size).sum::<usize>() <= TOLD_BYTES);
-        assert_eq!(kept.last().map(|told| told.at), Some(Stamp(9999)));
+        assert_eq!(kept.last().map(|reported| reported.at), Some(Stamp(9999)));
         let gone = 10_000 - kept.len() as u64;
-        assert!(journal.lost() >= gone, "{} of {gone}", journal.lost());
+        assert!(log_index.lost() >= gone, "{} of {gone}", log_index.lost());
     }
 
     #[test]
     fn a_fault_is_kept_however_much_follows_and_not_of_the_process_before() {
-        let journal = Journal::new(Vec::new());
-        journal.line(Stamp(1), "RuntimeError: no stream");
+        let log_index = LogIndex::new(Vec::new());
+        log_index.line(Stamp(1), "RuntimeError: no stream");
         for _ in 0..2 * LAST_LINES {
-            journal.line(Stamp(2), "GET /health");
+            log_index.line(Stamp(2), "GET /health");
         }
-        let told = journal.last_lines(2);
+        let reported = log_index.last_lines(2);
         assert_eq!(
-            told,
+            reported,
             ["RuntimeError: no stream", "GET /health", "GET /health"]
         );
-        journal.begin();
-        journal.line(Stamp(3), "listening");
-        assert_eq!(journal.last_lines(2), ["listening"]);
+        log_index.begin();
+        log_index.line(Stamp(3), "listening");
+        assert_eq!(log_index.last_lines(2), ["listening"]);
     }
 }

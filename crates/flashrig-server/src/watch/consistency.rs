@@ -28,11 +28,12 @@ impl Answers {
     pub fn of<'a>(attempts: impl IntoIterator<Item = &'a Attempt>) -> Self {
         let mut all = Self::default();
         let mut cached = Some(0);
-        let own =
-            |a: &&Attempt| a.end == Outcome::RejectedByGateway || a.answered_by_gateway.is_some();
+        let own = |a: &&Attempt| {
+            a.outcome == Outcome::RejectedByGateway || a.answered_by_gateway.is_some()
+        };
         let attempts = attempts.into_iter().filter(|a| a.dialect.generates());
         for attempt in attempts.filter(|a| !own(a)) {
-            match attempt.end {
+            match attempt.outcome {
                 Outcome::Complete => {
                     all.whole += 1;
                     cached = cached
@@ -53,7 +54,7 @@ impl Answers {
 
 /// Whether an attempt was refused by the server while it was to generate.
 pub fn is_refusal(attempt: &Attempt) -> bool {
-    attempt.dialect.generates() && matches!(attempt.end, Outcome::Refused | Outcome::Overloaded)
+    attempt.dialect.generates() && matches!(attempt.outcome, Outcome::Refused | Outcome::Overloaded)
 }
 
 /// What the log told of finished requests.
@@ -183,11 +184,11 @@ fn said(three: ThreeWays) -> String {
         ("the server's metrics", three.metrics),
         ("its log", three.log),
     ];
-    let told = sources.into_iter().filter_map(|(who, value)| {
+    let reported = sources.into_iter().filter_map(|(who, value)| {
         let value = grouped(value?);
         Some(format!("{who} {value}"))
     });
-    told.collect::<Vec<_>>().join(", ")
+    reported.collect::<Vec<_>>().join(", ")
 }
 
 /// `12,345`
@@ -210,7 +211,7 @@ mod tests {
 
     fn attempt(end: Outcome, cached: Option<u64>) -> Attempt {
         Attempt {
-            end,
+            outcome: end,
             cached_tokens: cached,
             ..Attempt::begun(Dialect::OpenaiChat, Role::Main)
         }
@@ -224,7 +225,7 @@ mod tests {
         }
     }
 
-    fn words(cached: ThreeWays, answers: &Answers, finished: u64) -> Vec<String> {
+    fn message(cached: ThreeWays, answers: &Answers, finished: u64) -> Vec<String> {
         let finished = Finished {
             requests: finished,
             cached: cached.log,
@@ -253,15 +254,15 @@ mod tests {
             whole: 4,
             ..Answers::default()
         };
-        assert!(words(three(10_000, 10_004, 9_960), &answers, 4).is_empty());
+        assert!(message(three(10_000, 10_004, 9_960), &answers, 4).is_empty());
         assert_eq!(
-            words(three(10_000, 2_000, 10_000), &answers, 4),
+            message(three(10_000, 2_000, 10_000), &answers, 4),
             [
                 "cached prompt tokens differ by 8,000: clients' answers 10,000, the server's \
                  metrics 2,000, its log 10,000"
             ]
         );
-        let lines = words(three(10_000, 10_000, 7_500), &answers, 3);
+        let lines = message(three(10_000, 10_000, 7_500), &answers, 3);
         assert!(
             lines[0].ends_with("its log tells of 3 finished requests, and clients had 4 answers")
         );
@@ -280,8 +281,8 @@ mod tests {
             tokens: Some(2063),
         };
         let log = [begun("34", 24), begun("34", 536), begun("56", 25), finished];
-        let told = Finished::of(&log);
-        assert_eq!((told.requests, told.cached), (1, Some(49)));
+        let reported = Finished::of(&log);
+        assert_eq!((reported.requests, reported.cached), (1, Some(49)));
         assert_eq!(Finished::of(&log[3..]).cached, None);
     }
 
@@ -292,8 +293,8 @@ mod tests {
             broken: 1,
             ..Answers::default()
         };
-        assert!(words(three(100, 500, 500), &answers, 2).is_empty());
-        assert_eq!(words(three(500, 100, 500), &answers, 2).len(), 1);
+        assert!(message(three(100, 500, 500), &answers, 2).is_empty());
+        assert_eq!(message(three(500, 100, 500), &answers, 2).len(), 1);
     }
 
     #[test]
@@ -303,9 +304,9 @@ mod tests {
             ..three(1, 0, 2)
         };
         let none = Answers::default();
-        let words = disagreements(ThreeWays::default(), refused, &none, Finished::default());
+        let message = disagreements(ThreeWays::default(), refused, &none, Finished::default());
         assert_eq!(
-            words,
+            message,
             ["refused requests differ by 1: clients' answers 1, its log 2"]
         );
         let silent = ThreeWays {

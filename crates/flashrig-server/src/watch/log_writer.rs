@@ -20,7 +20,7 @@ const LINE_BYTES: usize = 16 << 10;
 
 /// Lines on their way to the file.
 #[derive(Debug, Default)]
-pub struct Shelf {
+pub struct LogWriter {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -47,7 +47,7 @@ enum Phase {
     Over,
 }
 
-impl Shelf {
+impl LogWriter {
     /// Puts a line there; returns how many were lost for lack of room.
     pub fn put(&self, at: Stamp, mut line: String) -> u64 {
         if line.len() > LINE_BYTES {
@@ -125,13 +125,13 @@ fn size(line: &str) -> usize {
 /// The file is written to as long as this lives; what is there by its end is written too.
 #[derive(Debug)]
 pub struct Keeping {
-    shelf: Arc<Shelf>,
+    log_writer: Arc<LogWriter>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Drop for Keeping {
     fn drop(&mut self) {
-        self.shelf.turn(Phase::Ending);
+        self.log_writer.turn(Phase::Ending);
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
@@ -144,27 +144,27 @@ impl Drop for Keeping {
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn keep(shelf: &Arc<Shelf>, path: &Path, origin: &Origin) -> std::io::Result<Keeping> {
-    keep_up_to(LIMIT, shelf, path, origin)
+pub fn keep(log_writer: &Arc<LogWriter>, path: &Path, origin: &Origin) -> std::io::Result<Keeping> {
+    keep_up_to(LIMIT, log_writer, path, origin)
 }
 
 fn keep_up_to(
     limit: u64,
-    shelf: &Arc<Shelf>,
+    log_writer: &Arc<LogWriter>,
     path: &Path,
     origin: &Origin,
 ) -> std::io::Result<Keeping> {
     let file = open_whole_lines(path)?;
     let kept = file.metadata()?.len();
-    let (shelf, origin) = (Arc::clone(shelf), origin.clone());
+    let (log_writer, origin) = (Arc::clone(log_writer), origin.clone());
     let writer = Writer {
         file,
         kept,
         limit,
         over: 0,
     };
-    shelf.turn(Phase::Written);
-    let inner = Arc::clone(&shelf);
+    log_writer.turn(Phase::Written);
+    let inner = Arc::clone(&log_writer);
     let builder = std::thread::Builder::new().name("flashrig-server-log".to_owned());
     let thread = builder.spawn(move || {
         if let Err(error) = writer.write(&inner, &origin) {
@@ -173,7 +173,7 @@ fn keep_up_to(
         inner.turn(Phase::Over);
     })?;
     Ok(Keeping {
-        shelf,
+        log_writer,
         thread: Some(thread),
     })
 }
@@ -205,15 +205,15 @@ struct Writer {
 }
 
 impl Writer {
-    fn write(mut self, shelf: &Shelf, origin: &Origin) -> std::io::Result<()> {
+    fn write(mut self, log_writer: &LogWriter, origin: &Origin) -> std::io::Result<()> {
         let mut batch = Vec::new();
-        while let Some((lines, missing)) = shelf.next() {
+        while let Some((lines, missing)) = log_writer.next() {
             batch.clear();
             if self.over > 0 {
                 self.over += missing;
             } else if missing > 0 {
-                let words = "lines were written faster than they could be read or kept";
-                writeln!(batch, "[flashrig: {missing} {words}]")?;
+                let message = "lines were written faster than they could be read or kept";
+                writeln!(batch, "[flashrig: {missing} {message}]")?;
             }
             for (at, line) in lines {
                 self.line(&mut batch, origin.at(at).0, &line)?;
@@ -252,26 +252,26 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn kept(limit: u64, put: impl FnOnce(&Arc<Shelf>) -> Option<Keeping>) -> String {
+    fn kept(limit: u64, put: impl FnOnce(&Arc<LogWriter>) -> Option<Keeping>) -> String {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("server.log");
         let origin = Origin {
             stamp: Stamp(2_000_000_000),
             wall: jiff::Timestamp::UNIX_EPOCH,
         };
-        let shelf = Arc::new(Shelf::default());
-        shelf.put(Stamp(1_500_000_000), "booting".to_owned());
-        let keeping = keep_up_to(limit, &shelf, &path, &origin).unwrap();
-        drop(put(&shelf));
+        let log_writer = Arc::new(LogWriter::default());
+        log_writer.put(Stamp(1_500_000_000), "booting".to_owned());
+        let keeping = keep_up_to(limit, &log_writer, &path, &origin).unwrap();
+        drop(put(&log_writer));
         drop(keeping);
         std::fs::read_to_string(path).unwrap()
     }
 
     #[test]
     fn lines_of_before_the_folder_are_written_when_it_is_there_each_with_its_second() {
-        let text = kept(LIMIT, |shelf| {
+        let text = kept(LIMIT, |log_writer| {
             let at = Stamp(2_000_000_000) + Duration::from_millis(1250);
-            shelf.put(at, "ready".to_owned());
+            log_writer.put(at, "ready".to_owned());
             None
         });
         assert_eq!(text, "-0.500000 booting\n1.250000 ready\n");
@@ -291,9 +291,9 @@ mod tests {
 
     #[test]
     fn beyond_the_limit_nothing_is_kept_and_that_is_said() {
-        let text = kept(1 << 20, |shelf| {
+        let text = kept(1 << 20, |log_writer| {
             for at in 0..600 {
-                shelf.put(Stamp(at), "x".repeat(4096));
+                log_writer.put(Stamp(at), "x".repeat(4096));
             }
             None
         });
@@ -309,12 +309,12 @@ mod tests {
 
     #[test]
     fn what_waits_for_a_folder_is_bounded_and_the_oldest_lines_go() {
-        let shelf = Shelf::default();
+        let log_writer = LogWriter::default();
         let mut lost = 0;
         for at in 0..3000 {
-            lost += shelf.put(Stamp(at), "x".repeat(4096));
+            lost += log_writer.put(Stamp(at), "x".repeat(4096));
         }
-        let state = shelf.state();
+        let state = log_writer.state();
         assert!(state.bytes <= WAITING && lost > 0);
         assert_eq!(state.lines.len() as u64 + lost, 3000);
         assert_eq!(state.lines.back().map(|(at, _)| *at), Some(Stamp(2999)));

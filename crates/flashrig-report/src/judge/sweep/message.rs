@@ -1,6 +1,6 @@
 //! What combinations and figures are called.
 
-use flashrig_config::count_in_words;
+use flashrig_config::format_tokens;
 use flashrig_record::{FigureKind, FigureOf, Sweep, SweepRow};
 
 /// The settings of a combination that differ between combinations, e.g. `parallel=4, batch=512`.
@@ -20,7 +20,7 @@ pub fn name_of(sweep: &Sweep, combination: u32) -> String {
 }
 
 /// A figure as people call it, e.g. `median first-token time of 4 requests at once`.
-pub fn figure_words(of: FigureOf) -> String {
+pub fn figure_label(of: FigureOf) -> String {
     let what = match of.kind {
         FigureKind::TogetherS => "makespan together",
         FigureKind::BackToBackS => "sum of walls back to back",
@@ -40,10 +40,10 @@ pub fn figure_words(of: FigureOf) -> String {
         (Some(n), Some(tokens)) => format!(
             "{what} of {} at {}",
             plural(n, "session"),
-            count_in_words(tokens)
+            format_tokens(tokens)
         ),
         (Some(n), None) => format!("{what} of {} at once", plural(n, "request")),
-        (None, Some(tokens)) => format!("{what} at {}", count_in_words(tokens)),
+        (None, Some(tokens)) => format!("{what} at {}", format_tokens(tokens)),
         (None, None) => what.to_owned(),
     }
 }

@@ -14,14 +14,14 @@ use super::server_life::{Lost, Missed, lost};
 use flashrig_clock::Stamp;
 use flashrig_gateway::GatewayEvent;
 use flashrig_record::Outcome;
-use flashrig_server::{Connected, Served, pulse, stall_words};
+use flashrig_server::{Connected, Served, pulse, stall_message};
 
 /// How often it is looked who waits too long.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// The sentry of one arm.
 #[derive(Debug)]
-pub struct Sentry {
+pub struct Watchdog {
     limit: Duration,
     missed: Missed,
     seats: Mutex<Vec<Arc<Seat>>>,
@@ -55,7 +55,7 @@ pub struct Informer {
 #[derive(Clone, Debug)]
 pub struct Cut(watch::Receiver<Option<String>>);
 
-impl Sentry {
+impl Watchdog {
     /// `limit` is that of the first token of each generation request, on the wall clock.
     pub fn new(limit: Duration) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl Sentry {
 
     /// Takes a session under watch.
     pub fn seat(&self) -> (Informer, Cut) {
-        let (cut, told) = watch::channel(lock(&self.over).clone());
+        let (cut, reported) = watch::channel(lock(&self.over).clone());
         let seat = Arc::new(Seat {
             cut,
             asked: Mutex::default(),
@@ -78,7 +78,7 @@ impl Sentry {
             seat,
             missed: self.missed.clone(),
         };
-        (informer, Cut(told))
+        (informer, Cut(reported))
     }
 
     /// Whether the server is lost.
@@ -103,15 +103,15 @@ impl Sentry {
                 never = stalls => match never {},
             }
         };
-        self.end_all(&lost.words());
+        self.end_all(&lost.label());
         (work.await, Some(lost))
     }
 
     /// Ends every session, also those that come yet.
-    fn end_all(&self, words: &str) {
-        *lock(&self.over) = Some(words.to_owned());
+    fn end_all(&self, message: &str) {
+        *lock(&self.over) = Some(message.to_owned());
         for seat in lock(&self.seats).iter() {
-            seat.end(words);
+            seat.end(message);
         }
     }
 
@@ -128,8 +128,8 @@ impl Sentry {
             // Who got a token meanwhile has not waited in vain.
             for seat in self.stalled(Stamp::now()) {
                 let (served, waiting) = seat.counts();
-                let limit = flashrig_config::duration_in_words(self.limit);
-                seat.end(&stall_words(
+                let limit = flashrig_config::format_duration(self.limit);
+                seat.end(&stall_message(
                     "the server",
                     served,
                     waiting,
@@ -154,11 +154,11 @@ impl Sentry {
 }
 
 impl Seat {
-    fn end(&self, words: &str) {
-        self.cut.send_if_modified(|told| {
-            let is_new = told.is_none();
+    fn end(&self, message: &str) {
+        self.cut.send_if_modified(|reported| {
+            let is_new = reported.is_none();
             if is_new {
-                *told = Some(words.to_owned());
+                *reported = Some(message.to_owned());
             }
             is_new
         });
@@ -194,10 +194,10 @@ impl Informer {
             GatewayEvent::Finished(attempt) => {
                 lock(&self.seat.asked).waiting.remove(&attempt.number);
                 if matches!(
-                    attempt.end,
+                    attempt.outcome,
                     Outcome::Unreachable | Outcome::Truncated | Outcome::UpstreamError
                 ) {
-                    self.missed.tell();
+                    self.missed.report();
                 }
             }
             _ => {}
@@ -208,10 +208,10 @@ impl Informer {
 impl Cut {
     /// Waits for the sentry to end the session; tells why. For ever when it never does.
     pub async fn wait(&mut self) -> String {
-        let told = self.0.wait_for(Option::is_some).await;
-        let words = told.ok().and_then(|told| told.clone());
-        match words {
-            Some(words) => words,
+        let reported = self.0.wait_for(Option::is_some).await;
+        let message = reported.ok().and_then(|reported| reported.clone());
+        match message {
+            Some(message) => message,
             None => std::future::pending().await,
         }
     }
@@ -248,40 +248,40 @@ mod tests {
 
     #[test]
     fn a_request_is_stalled_beyond_the_limit_unless_a_token_came_or_it_is_over() {
-        let sentry = Sentry::new(LIMIT);
-        let (informer, _cut) = sentry.seat();
+        let watchdog = Watchdog::new(LIMIT);
+        let (informer, _cut) = watchdog.seat();
         informer.note(&started(1, true, at(0)));
-        assert!(sentry.stalled(at(10)).is_empty());
-        assert_eq!(sentry.stalled(at(11)).len(), 1);
+        assert!(watchdog.stalled(at(10)).is_empty());
+        assert_eq!(watchdog.stalled(at(11)).len(), 1);
         informer.note(&GatewayEvent::FirstToken {
             number: 1,
             at: at(11),
         });
-        assert!(sentry.stalled(at(100)).is_empty());
+        assert!(watchdog.stalled(at(100)).is_empty());
         informer.note(&started(2, true, at(100)));
         let mut attempt = flashrig_record::Attempt::begun(Dialect::AnthropicMessages, Role::Main);
         attempt.number = 2;
         informer.note(&GatewayEvent::Finished(Box::new(attempt)));
-        assert!(sentry.stalled(at(200)).is_empty());
+        assert!(watchdog.stalled(at(200)).is_empty());
     }
 
     #[test]
     fn an_answer_that_is_to_come_in_one_piece_has_no_first_token_to_wait_for() {
-        let sentry = Sentry::new(LIMIT);
-        let (informer, _cut) = sentry.seat();
+        let watchdog = Watchdog::new(LIMIT);
+        let (informer, _cut) = watchdog.seat();
         informer.note(&started(1, false, at(0)));
-        assert!(sentry.stalled(at(100)).is_empty());
+        assert!(watchdog.stalled(at(100)).is_empty());
     }
 
     #[tokio::test]
     async fn a_session_is_ended_once_and_those_that_come_after_the_loss_at_once() {
-        let sentry = Sentry::new(LIMIT);
-        let (_informer, mut cut) = sentry.seat();
-        sentry.end_all("it died");
-        lock(&sentry.seats)[0].end("something later");
+        let watchdog = Watchdog::new(LIMIT);
+        let (_informer, mut cut) = watchdog.seat();
+        watchdog.end_all("it died");
+        lock(&watchdog.seats)[0].end("something later");
         assert_eq!(cut.wait().await, "it died");
-        let (_informer, mut late) = sentry.seat();
+        let (_informer, mut late) = watchdog.seat();
         assert_eq!(late.wait().await, "it died");
-        assert!(sentry.is_over());
+        assert!(watchdog.is_over());
     }
 }

@@ -1,4 +1,4 @@
-//! What a session is doing now, in a few words. Pure.
+//! What a session is activity now, in a few words. Pure.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use flashrig_clock::Stamp;
 
 /// What is known of a running session.
 #[derive(Clone, Debug)]
-pub struct Doing {
+pub struct Activity {
     started: Stamp,
     turn: u64,
     open: BTreeMap<u32, Open>,
@@ -23,7 +23,7 @@ struct Open {
     last: (Stamp, u64),
 }
 
-impl Doing {
+impl Activity {
     /// A session that was just let go.
     pub fn new(started: Stamp) -> Self {
         Self {
@@ -86,8 +86,8 @@ impl Doing {
         self.tool = detail;
     }
 
-    /// What it is doing, e.g. `turn 3, 21 s: waiting 12 s for the first token`.
-    pub fn words(&self, now: Stamp) -> String {
+    /// What it is activity, e.g. `turn 3, 21 s: waiting 12 s for the first token`.
+    pub fn label(&self, now: Stamp) -> String {
         let total = now.since(self.started).as_secs();
         let main = self
             .open
@@ -150,50 +150,50 @@ mod tests {
 
     #[test]
     fn words_follow_a_turn_from_waiting_over_decoding_to_tools() {
-        let mut doing = Doing::new(at(0));
-        assert_eq!(doing.words(at(1000)), "turn 0, 1 s: starting");
-        doing.asked(1, false, at(2000));
+        let mut activity = Activity::new(at(0));
+        assert_eq!(activity.label(at(1000)), "turn 0, 1 s: starting");
+        activity.asked(1, false, at(2000));
         assert_eq!(
-            doing.words(at(14_000)),
+            activity.label(at(14_000)),
             "turn 1, 14 s: waiting 12 s for the first token"
         );
-        doing.generating(1, 1, at(15_000));
-        doing.generating(1, 39, at(16_000));
-        assert_eq!(doing.words(at(16_000)), "turn 1, 16 s: 38 tok/s");
-        doing.tool(Some("Bash cargo test".into()));
-        doing.answered(1, at(17_000));
+        activity.generating(1, 1, at(15_000));
+        activity.generating(1, 39, at(16_000));
+        assert_eq!(activity.label(at(16_000)), "turn 1, 16 s: 38 tok/s");
+        activity.tool(Some("Bash cargo test".into()));
+        activity.answered(1, at(17_000));
         assert_eq!(
-            doing.words(at(20_000)),
+            activity.label(at(20_000)),
             "turn 1, 20 s: running Bash cargo test (3 s)"
         );
     }
 
     #[test]
     fn a_request_at_the_gate_is_one_turn_before_and_after_it_is_let_in() {
-        let mut doing = Doing::new(at(0));
-        doing.held(1, false, at(0));
+        let mut activity = Activity::new(at(0));
+        activity.held(1, false, at(0));
         assert_eq!(
-            doing.words(at(5000)),
+            activity.label(at(5000)),
             "turn 1, 5 s: held at the gate for 5 s"
         );
-        doing.asked(1, false, at(5000));
+        activity.asked(1, false, at(5000));
         assert_eq!(
-            doing.words(at(6000)),
+            activity.label(at(6000)),
             "turn 1, 6 s: waiting 1 s for the first token"
         );
     }
 
     #[test]
     fn a_main_request_is_shown_before_a_side_request() {
-        let mut doing = Doing::new(at(0));
-        doing.asked(1, true, at(0));
+        let mut activity = Activity::new(at(0));
+        activity.asked(1, true, at(0));
         assert_eq!(
-            doing.words(at(3000)),
+            activity.label(at(3000)),
             "turn 0, 3 s: waiting 3 s for the first token (side request)"
         );
-        doing.asked(2, false, at(1000));
+        activity.asked(2, false, at(1000));
         assert_eq!(
-            doing.words(at(3000)),
+            activity.label(at(3000)),
             "turn 1, 3 s: waiting 2 s for the first token"
         );
     }

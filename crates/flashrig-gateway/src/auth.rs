@@ -15,7 +15,7 @@ use super::events::{Activity, Observer};
 use super::gate::{Gate, GateClient};
 use super::headers::{self, Credentials};
 use super::ledger::{Keep, Ledger};
-use super::stranger;
+use super::origin_check;
 use flashrig_clock::Origin;
 use flashrig_http::Secret;
 
@@ -34,7 +34,7 @@ pub const UNKNOWN: &str = "(unknown)";
 pub const OTHERS: &str = "(others)";
 
 /// Follows the clients of a standing listener.
-pub trait Clientele: Send + Sync + 'static {
+pub trait ClientRegistry: Send + Sync + 'static {
     /// A client is seen for the first time (those with a token when the listener opens).
     /// `activity` follows what it is doing; the observer hears of its requests.
     fn client(&self, name: &str, activity: watch::Receiver<Activity>) -> Box<dyn Observer>;
@@ -97,7 +97,7 @@ pub(super) enum Admission {
     /// Its path names a client that it is not, or none that there can be.
     WrongName(String),
     /// A web page made it, or it is for another host, and there are no tokens.
-    Stranger(String),
+    CrossOrigin(String),
 }
 
 /// Whether one of the listener's own pages may be read.
@@ -105,11 +105,11 @@ pub(super) enum Access {
     Granted,
     TokenNeeded,
     /// As in [`Admission::Stranger`].
-    Stranger(String),
+    CrossOrigin(String),
 }
 
 /// The doors of a listener.
-pub(super) enum Doors {
+pub(super) enum Auth {
     /// A session's only one.
     One {
         token: Secret,
@@ -120,7 +120,7 @@ pub(super) enum Doors {
     Many(Clients),
 }
 
-impl Doors {
+impl Auth {
     /// Lets a request in; takes a client's prefix off its path.
     pub(super) fn enter(&self, uri: &mut Uri, headers: &HeaderMap) -> Entry {
         match self {
@@ -150,9 +150,9 @@ impl Doors {
         let Self::Many(clients) = self else {
             return None;
         };
-        let page = clients.clientele.page(uri.path())?;
-        let access = match clients.stranger(uri, headers) {
-            Some(words) => Access::Stranger(words),
+        let page = clients.client_registry.page(uri.path())?;
+        let access = match clients.origin_check(uri, headers) {
+            Some(message) => Access::CrossOrigin(message),
             None if !page.private || clients.tokens.is_empty() => Access::Granted,
             None if clients.by_token(headers).is_ok() => Access::Granted,
             None => Access::TokenNeeded,
@@ -175,7 +175,7 @@ impl Doors {
 /// The clients of a standing listener.
 pub(super) struct Clients {
     tokens: Vec<(ClientName, Secret)>,
-    clientele: Arc<dyn Clientele>,
+    client_registry: Arc<dyn ClientRegistry>,
     gate: Option<Arc<Gate>>,
     listen: IpAddr,
     origin: Origin,
@@ -194,14 +194,14 @@ impl Clients {
     /// address that is listened on.
     pub(super) fn new(
         tokens: Vec<(ClientName, Secret)>,
-        clientele: Arc<dyn Clientele>,
+        client_registry: Arc<dyn ClientRegistry>,
         gate: Option<Arc<Gate>>,
         listen: IpAddr,
         origin: Origin,
     ) -> Self {
         let clients = Self {
             tokens,
-            clientele,
+            client_registry,
             gate,
             listen,
             origin,
@@ -224,7 +224,7 @@ impl Clients {
         let name = if full { OTHERS } else { name };
         let new = || Client {
             ledger: Ledger::with(self.origin.clone(), Keep::Nothing, |activity| {
-                self.clientele.client(name, activity)
+                self.client_registry.client(name, activity)
             }),
             gate: self.gate.as_ref().map(Gate::client),
         };
@@ -245,13 +245,13 @@ impl Clients {
     }
 
     /// Why a request is a stranger's, where there are no tokens to tell.
-    fn stranger(&self, uri: &Uri, headers: &HeaderMap) -> Option<String> {
-        let words = || stranger::words(uri, headers, self.listen);
-        self.tokens.is_empty().then(words).flatten()
+    fn origin_check(&self, uri: &Uri, headers: &HeaderMap) -> Option<String> {
+        let message = || origin_check::message(uri, headers, self.listen);
+        self.tokens.is_empty().then(message).flatten()
     }
 
     fn enter(&self, uri: &mut Uri, headers: &HeaderMap) -> Entry {
-        let stranger = self.stranger(uri, headers);
+        let origin_check = self.origin_check(uri, headers);
         let prefix = take_prefix(uri);
         let entry = |name: &str, admission| {
             let Client { ledger, gate } = self.client(name);
@@ -261,10 +261,10 @@ impl Clients {
                 admission,
             }
         };
-        if let Some(words) = stranger {
-            return entry(UNKNOWN, Admission::Stranger(words));
+        if let Some(message) = origin_check {
+            return entry(UNKNOWN, Admission::CrossOrigin(message));
         }
-        let refused = |words: String| entry(UNKNOWN, Admission::WrongName(words));
+        let refused = |message: String| entry(UNKNOWN, Admission::WrongName(message));
         let prefix = match prefix {
             Some(Err(bad)) => return refused(bad.to_string()),
             Some(Ok(name)) => Some(name),

@@ -42,8 +42,8 @@ fn a_probe_tells_what_the_server_itself_tells() {
     for metric in metrics {
         let name = metric["name"].as_str().unwrap();
         let line = page.lines().find(|line| line.starts_with(name)).unwrap();
-        let told: f64 = line.rsplit(' ').next().unwrap().parse().unwrap();
-        assert_eq!(metric["value"], told, "{name}");
+        let reported: f64 = line.rsplit(' ').next().unwrap().parse().unwrap();
+        assert_eq!(metric["value"], reported, "{name}");
     }
     for dialect in probe["dialects"].as_array().unwrap() {
         assert_eq!(dialect["streams"], true, "{dialect}");
@@ -117,11 +117,11 @@ fn what_a_server_does_not_tell_is_unknown_and_what_it_does_not_speak_is_told_in_
     ]);
     assert_eq!(probe["metrics"], metrics, "only what the profile names");
     let text = servers_in(project.path(), &["probe", "mine"]).out;
-    for words in [
+    for message in [
         "404: no such route (its profile says that it does)",
         "503  refuses: loading",
     ] {
-        assert!(text.contains(words), "{words}: {text}");
+        assert!(text.contains(message), "{message}: {text}");
     }
 }
 
@@ -137,8 +137,8 @@ fn several_models_are_listed_and_none_is_tried_without_a_choice() {
     let probed = servers(&["probe", &url]);
     assert_eq!(probed.code, Some(3), "{}", probed.err);
     assert!(probed.out.contains("lists     a, b"), "{}", probed.out);
-    let words = "it lists 2 models; choose one with --model";
-    assert!(probed.out.contains(words), "{}", probed.out);
+    let message = "it lists 2 models; choose one with --model";
+    assert!(probed.out.contains(message), "{}", probed.out);
     let probe = servers(&["probe", &url, "--model", "c", "--json"]).json();
     assert_eq!(probe["generates"], "no", "{probe}");
     assert_eq!(probe["remarks"][0], "the model \"c\" is not in its list");
