@@ -89,7 +89,10 @@ impl Display for CellReason {
             Self::EndedEarly { round, reason } => write!(f, "round {round}: {reason}"),
             Self::ClientBottleneck { rounds } => {
                 let rounds = in_rounds(rounds);
-                write!(f, "{NOT_ITS_OWN} in {rounds}: the figures are not the server's")
+                write!(
+                    f,
+                    "{NOT_ITS_OWN} in {rounds}: the figures are not the server's"
+                )
             }
             Self::BaselineBottleneck { rounds } => write!(
                 f,

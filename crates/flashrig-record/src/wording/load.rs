@@ -45,7 +45,11 @@ impl Display for LoadWarning {
                  flashrig's own client was the bottleneck, and so is what the answer says of it; \
                  repeat it on a quieter machine{}",
                 format_tokens(*context_tokens),
-                if *simulated { ", or at a lower --speed" } else { "" },
+                if *simulated {
+                    ", or at a lower --speed"
+                } else {
+                    ""
+                },
             ),
             Self::CacheLost { cells } => write!(
                 f,
@@ -105,7 +109,12 @@ fn places(cells: &[CellPlace]) -> String {
 
 impl Display for CellPlace {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        write!(f, "{} × {}", self.sessions, format_tokens(self.context_tokens))
+        write!(
+            f,
+            "{} × {}",
+            self.sessions,
+            format_tokens(self.context_tokens)
+        )
     }
 }
 

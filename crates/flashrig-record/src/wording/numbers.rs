@@ -93,7 +93,10 @@ mod tests {
 
     #[test]
     fn digits_are_grouped_and_names_are_listed() {
-        assert_eq!([7, 1234, 1_234_567].map(format_count), ["7", "1,234", "1,234,567"]);
+        assert_eq!(
+            [7, 1234, 1_234_567].map(format_count),
+            ["7", "1,234", "1,234,567"]
+        );
         assert_eq!(in_a_row(&["a", "b", "c"]), "a, b and c");
         assert_eq!(in_a_row(&["a"]), "a");
         assert_eq!(plural(1, "file"), "1 file");

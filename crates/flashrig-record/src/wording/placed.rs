@@ -67,7 +67,10 @@ fn in_spots(spots: &[Spot]) -> String {
         let arms: Vec<&str> = arms.iter().map(|arm| arm.label()).collect();
         let arms = (!arms.is_empty()).then(|| in_a_row(&arms));
         let rounds = (!rounds.is_empty()).then(|| in_rounds(rounds));
-        arms.into_iter().chain(rounds).collect::<Vec<_>>().join(", ")
+        arms.into_iter()
+            .chain(rounds)
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     merged.iter().map(spot).collect::<Vec<_>>().join("; ")
 }

@@ -20,9 +20,9 @@ impl ServerLoss {
                 started_by_flashrig: true,
                 ..
             } => format!("{error}, though its process lives"),
-            Self::Gone { error, .. } => format!(
-                "{error}; flashrig did not start the server, so how it ended is not known"
-            ),
+            Self::Gone { error, .. } => {
+                format!("{error}; flashrig did not start the server, so how it ended is not known")
+            }
             Self::Other { text } => text.clone(),
         }
     }

@@ -311,7 +311,10 @@ impl Display for CheckDetail {
                 kept_bytes,
                 dropped_bytes,
             } => {
-                write!(f, "exited with 0 but printed nothing that matches {pattern}")?;
+                write!(
+                    f,
+                    "exited with 0 but printed nothing that matches {pattern}"
+                )?;
                 match dropped_bytes {
                     0 => Ok(()),
                     dropped => write!(

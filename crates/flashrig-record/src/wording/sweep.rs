@@ -44,7 +44,11 @@ impl Display for UnitFault {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
             Self::ServerLost { loss, restarted } => {
-                let again = if *restarted { ", and was started again" } else { "" };
+                let again = if *restarted {
+                    ", and was started again"
+                } else {
+                    ""
+                };
                 write!(f, "{}{again}", loss.in_short())
             }
             Self::SessionsNotDone { done, of } => write!(f, "{done} of {of} sessions are done"),
@@ -91,13 +95,14 @@ impl Display for RowFault {
             Self::UnitFault { rounds, fault } => write!(f, "{}: {fault}", in_rounds(rounds)),
             Self::SettingDidNothing { name, told, by } => {
                 let told = told.as_deref().unwrap_or("another value");
-                let by = by.as_ref().map_or_else(|| "itself".to_owned(), ToString::to_string);
+                let by = by
+                    .as_ref()
+                    .map_or_else(|| "itself".to_owned(), ToString::to_string);
                 write!(f, "{name} did nothing: the server reports {told} ({by})")
             }
             Self::OtherServer { what, was, then } => {
-                let known = |value: &Option<String>| {
-                    value.clone().unwrap_or_else(|| "unknown".to_owned())
-                };
+                let known =
+                    |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
                 write!(
                     f,
                     "it was not the same server in every round: its {what} was {} and then {}",
@@ -148,7 +153,11 @@ impl Display for SweepWarning {
                 if *units == 1 { "it" } else { "they" },
             ),
             Self::Resumed { times } => {
-                write!(f, "the sweep was taken up again {}", times_over((*times).into()))
+                write!(
+                    f,
+                    "the sweep was taken up again {}",
+                    times_over((*times).into())
+                )
             }
             Self::Other { text } => f.write_str(text),
         }

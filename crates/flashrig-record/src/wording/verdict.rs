@@ -27,7 +27,11 @@ impl Display for InvalidReason {
                 plural(*broken_off, "answer")
             ),
             Self::LongPrompts { prompts } => {
-                write!(f, "{} above --max-prompt turned away", plural(*prompts, "prompt"))
+                write!(
+                    f,
+                    "{} above --max-prompt turned away",
+                    plural(*prompts, "prompt")
+                )
             }
             Self::Overlapped => f.write_str("sessions overlapped"),
             Self::DoneInOneArm { done, not_done } => {
@@ -85,10 +89,16 @@ impl Display for Warning {
             }
             Self::LeftMachine { destinations, more } => {
                 let whom = whom(destinations, *more);
-                write!(f, "left the machine, as allowed: {whom}; its time depends on others")
+                write!(
+                    f,
+                    "left the machine, as allowed: {whom}; its time depends on others"
+                )
             }
             Self::OtherModel { asked, answered } => {
-                write!(f, "another model than the one asked for answered: {asked} -> {answered}")
+                write!(
+                    f,
+                    "another model than the one asked for answered: {asked} -> {answered}"
+                )
             }
             Self::CacheNotCold { sessions, of } => write!(
                 f,
@@ -107,7 +117,10 @@ impl Display for Warning {
                 let requests = plural(*requests, "request");
                 write!(f, "sent {requests} again while the first still ran")?;
                 if let Some(amplification) = amplification {
-                    write!(f, " (up to {amplification:.1} requests for each that was meant)")?;
+                    write!(
+                        f,
+                        " (up to {amplification:.1} requests for each that was meant)"
+                    )?;
                 }
                 f.write_str(
                     ": its own time limit is shorter than the server's prefill, and the server did \
@@ -117,7 +130,10 @@ impl Display for Warning {
             Self::StreamsLackFields { fields, sent_again } => {
                 let named: Vec<String> = fields.iter().map(MissingField::to_string).collect();
                 let named = named.join(", ");
-                write!(f, "its streams lack required fields, by the number of streams: {named}; ")?;
+                write!(
+                    f,
+                    "its streams lack required fields, by the number of streams: {named}; "
+                )?;
                 match sent_again {
                     0 => f.write_str("clients may refuse such answers, and ask again"),
                     n => write!(
@@ -130,9 +146,7 @@ impl Display for Warning {
                     ),
                 }
             }
-            Self::WorkNotDone => {
-                f.write_str("the times are of sessions whose work was not done")
-            }
+            Self::WorkNotDone => f.write_str("the times are of sessions whose work was not done"),
             Self::ProcessesNotProven => f.write_str(
                 "this system cannot prove that a session's processes are all gone; those that were \
                  seen are",
