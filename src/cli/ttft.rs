@@ -226,7 +226,7 @@ async fn prepare(
         "ttft",
         store.id(),
         &origin,
-        &server.record,
+        &server,
         &spec,
         calibration,
     );

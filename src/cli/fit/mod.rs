@@ -22,7 +22,7 @@ use flashrig_record::{Calibration, LoadRun, LoadSpec, LoadWhat, RunState};
 use flashrig_report::judge::fit::{answer, cells};
 
 use crate::run::fit::{Begin, FitContext, execute, shape};
-use crate::run::{Bus, Live, Stop};
+use crate::run::{Bus, Live, Stop, command_line};
 use crate::store::{Store, Stored, read_run, write_atomically};
 use flashrig_server::{Target, Watcher};
 
@@ -136,7 +136,7 @@ async fn new(
         "fit",
         store.id(),
         &origin,
-        &server.record,
+        &server,
         &spec,
         calibration,
     );
@@ -227,7 +227,7 @@ async fn again(
         stop,
     };
     let begin = Begin::Again {
-        command_line: std::env::args().collect(),
+        command_line: command_line(Some(&context.server.upstream)),
     };
     Ok((context, begin, folder.to_owned()))
 }

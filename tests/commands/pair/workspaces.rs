@@ -2,8 +2,10 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::pair::stage::{Stage, TASK, sandboxes, text};
+use crate::pair::stage::{Ran, Stage, TASK, names, sandboxes, text};
+use crate::support::machine::wait_until;
 
 fn git(folder: &Path, args: &[&str]) {
     let output = Command::new("git")
@@ -163,6 +165,106 @@ fn an_agent_that_edits_the_source_repository_is_escaped() {
     }
     assert_eq!(ran.functional(), "fail");
     assert_eq!(ran.code, Some(1));
+}
+
+/// A stage whose project is itself the repository that its task starts from: results, tasks and
+/// the temporary folder lie in it.
+fn in_own_repository(steps: &[&str]) -> Stage {
+    let stage = Stage::with(steps);
+    stage.write("greeting.txt", "nothing\n");
+    stage.write("guard/check.sh", "test -f greeting.txt\n");
+    stage.write(
+        "tasks/tiny/task.toml",
+        &TASK.replace("fixture = \"tiny\"", "repo = \"../..\""),
+    );
+    git(&stage.project(), &["init", "-q", "-b", "main"]);
+    git(&stage.project(), &["add", "-A"]);
+    git(&stage.project(), &["commit", "-qm", "begin"]);
+    stage
+}
+
+#[test]
+fn what_flashrig_itself_writes_into_the_users_repository_is_no_agents_doing() {
+    for sandbox in sandboxes() {
+        let stage = in_own_repository(&crate::pair::stage::GOOD);
+        let project = stage.project();
+        let (tmp, cache) = (project.join("tmp"), project.join("cache"));
+        std::fs::create_dir(&tmp).unwrap();
+        std::fs::create_dir(&cache).unwrap();
+        let args = ["pair", "--json", "--agent", "mine", "--task", "tiny", "--task", "tiny"];
+        let mut flashrig = stage.flashrig(&args);
+        flashrig
+            .args(["--speed", "50", "--rounds", "2", "--sandbox", sandbox])
+            .env("TMPDIR", &tmp)
+            .env("FLASHRIG_CACHE", &cache);
+        let ran = Ran::of(flashrig.output().unwrap());
+        assert_eq!(ran.code, Some(0), "{sandbox}: {ran:#?}");
+        assert_eq!(ran.functional(), "pass", "{sandbox}: {ran:#?}");
+        assert!(!ran.stderr.contains("changed"), "{sandbox}: {ran:#?}");
+    }
+}
+
+/// Saves five files in the user's repository while the sessions of the first arm wait for it, and
+/// lets every session go on.
+fn save_meanwhile(stage: &Stage, over: &AtomicBool) {
+    let (project, tmp) = (stage.project(), stage.folder().join("tmp"));
+    let mut saved = false;
+    wait_until("the run is over", || {
+        let own = names(&tmp).pop().map(|own| tmp.join(own));
+        let run = own.and_then(|own| Some(own.join(names(&own).pop()?)));
+        for session in ["s1", "s2"] {
+            let Some(work) = run.as_ref().map(|run| run.join(session).join("work")) else {
+                continue;
+            };
+            if !work.join("guard/check.sh").exists() || !all_started(&project) {
+                continue;
+            }
+            for n in (1..=5).filter(|_| !saved) {
+                std::fs::write(project.join(format!("edited{n}.txt")), "x").unwrap();
+            }
+            saved = true;
+            // The workspace may be gone by now.
+            let _ = std::fs::write(work.join("go"), "x");
+        }
+        over.load(Ordering::Relaxed)
+    });
+}
+
+fn all_started(project: &Path) -> bool {
+    let run = names(&project.join("results")).pop();
+    let events = run.map(|run| project.join("results").join(run).join("events.jsonl"));
+    let events = events.and_then(|events| std::fs::read_to_string(events).ok());
+    events.is_some_and(|events| events.matches("session_started").count() >= 2)
+}
+
+#[test]
+fn files_saved_meanwhile_are_one_note_in_a_sandbox_and_else_named_three_at_most() {
+    for sandbox in sandboxes() {
+        let stage = in_own_repository(&["ask", "wait-for go", "write greeting.txt hello"]);
+        let changes = "edited1.txt was added, edited2.txt was added, edited3.txt was added and 2 \
+                       more";
+        let over = AtomicBool::new(false);
+        let ran = std::thread::scope(|scope| {
+            scope.spawn(|| save_meanwhile(&stage, &over));
+            let ran = stage.pair(&["--task", "tiny", "--task", "tiny", "--sandbox", sandbox]);
+            over.store(true, Ordering::Relaxed);
+            ran
+        });
+        if sandbox == "none" {
+            let first = &ran.arms()[0]["sessions"];
+            for session in first.as_array().unwrap() {
+                assert_eq!(session["status"], "escaped", "{session:#}");
+                let detail = text(session, "detail");
+                assert!(detail.ends_with(changes), "{detail}");
+            }
+            assert_eq!(ran.code, Some(1));
+        } else {
+            assert_eq!(ran.functional(), "pass", "{ran:#?}");
+            assert_eq!(ran.stderr.matches("changed while sessions ran").count(), 1);
+            assert!(ran.stderr.contains(changes), "{ran:#?}");
+            assert_eq!(ran.code, Some(0), "{ran:#?}");
+        }
+    }
 }
 
 #[test]
