@@ -10,7 +10,14 @@
 use flashrig_http::Upstream;
 
 /// Parts of names whose values are secrets.
-const SECRET: [&str; 6] = ["key", "token", "secret", "password", "credential", "authorization"];
+const SECRET: [&str; 6] = [
+    "key",
+    "token",
+    "secret",
+    "password",
+    "credential",
+    "authorization",
+];
 const MASK: &str = "***";
 
 /// The command line of this process. What is not UTF-8 is replaced, secrets are masked.
@@ -105,11 +112,20 @@ mod tests {
     #[test]
     fn secrets_in_an_agents_command_line_are_masked_and_the_rest_stays() {
         for (typed, expected) in [
-            ("my-agent --api-key sk-1 --model m", "my-agent --api-key '***' --model m"),
+            (
+                "my-agent --api-key sk-1 --model m",
+                "my-agent --api-key '***' --model m",
+            ),
             ("my-agent --token=sk-1 go", "my-agent '--token=***' go"),
             ("env API_KEY=sk-1 my-agent", "env 'API_KEY=***' my-agent"),
-            ("curl -H 'Authorization: Bearer sk-1'", "curl -H 'Authorization:***'"),
-            ("my-agent --password 'a b' -q", "my-agent --password '***' -q"),
+            (
+                "curl -H 'Authorization: Bearer sk-1'",
+                "curl -H 'Authorization:***'",
+            ),
+            (
+                "my-agent --password 'a b' -q",
+                "my-agent --password '***' -q",
+            ),
             ("my-agent --key \"unfinished", "***"),
         ] {
             assert_eq!(kept(&["--agent-command", typed])[1], expected);

@@ -148,7 +148,10 @@ fn hold(own: &Path) -> io::Result<File> {
         if !is_own_folder(own)? {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                format!("{} belongs to another user or is not a folder", own.display()),
+                format!(
+                    "{} belongs to another user or is not a folder",
+                    own.display()
+                ),
             ));
         }
         fs::set_permissions(own, fs::Permissions::from_mode(0o700))?;

@@ -83,7 +83,9 @@ fn repository(plan: &SessionPlan) -> Option<&Path> {
 fn fingerprint(context: &Context, path: &Path) -> anyhow::Result<Fingerprint> {
     let results = context.results.ancestors().take(2);
     let scratch = context.scratch.path().ancestors().take(2);
-    let ours = results.chain(scratch).chain([context.places.cache.as_path()]);
+    let ours = results
+        .chain(scratch)
+        .chain([context.places.cache.as_path()]);
     Fingerprint::without(path, &ours.map(Path::to_owned).collect::<Vec<_>>())
 }
 
@@ -107,7 +109,10 @@ mod tests {
             shortened(&changes),
             "f1 was added, f2 was added, f3 was added and 7 more"
         );
-        assert_eq!(shortened(&changes[..3]), "f1 was added, f2 was added, f3 was added");
+        assert_eq!(
+            shortened(&changes[..3]),
+            "f1 was added, f2 was added, f3 was added"
+        );
         assert_eq!(shortened(&changes[..1]), "f1 was added");
     }
 }

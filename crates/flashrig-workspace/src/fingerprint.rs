@@ -65,7 +65,13 @@ impl Fingerprint {
             .with_context(|| format!("cannot read folder {}", folder.display()))?;
         let ours: Vec<PathBuf> = ours
             .iter()
-            .filter_map(|path| path.canonicalize().ok()?.strip_prefix(&real).ok().map(Path::to_owned))
+            .filter_map(|path| {
+                path.canonicalize()
+                    .ok()?
+                    .strip_prefix(&real)
+                    .ok()
+                    .map(Path::to_owned)
+            })
             .filter(|inside| !inside.as_os_str().is_empty())
             .map(|inside| folder.join(inside))
             .collect();

@@ -132,14 +132,7 @@ async fn new(
     let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;
     let folder = store.folder().to_owned();
     let watcher = Watcher::start(&server, &origin, &folder).or_rig()?;
-    let record = begun(
-        "fit",
-        store.id(),
-        &origin,
-        &server,
-        &spec,
-        calibration,
-    );
+    let record = begun("fit", store.id(), &origin, &server, &spec, calibration);
     let context = FitContext {
         speed: speed(&server),
         embedded: matches!(target, Target::Simulated { .. }),

@@ -364,10 +364,22 @@ mod tests {
             Address::of(typed).is_some_and(|typed| Some(typed) == Address::of(url))
         };
         let url = "http://h:8000";
-        for typed in ["http://h:8000", "http://H:8000/", "http://h:8000/v1", "http://h:8000/v1/"] {
+        for typed in [
+            "http://h:8000",
+            "http://H:8000/",
+            "http://h:8000/v1",
+            "http://h:8000/v1/",
+        ] {
             assert!(is(typed, url), "{typed}");
         }
-        for typed in ["http://h:80", "http://h:800", "http://h", "http://h:8000/x", "h:8000", "http"] {
+        for typed in [
+            "http://h:80",
+            "http://h:800",
+            "http://h",
+            "http://h:8000/x",
+            "h:8000",
+            "http",
+        ] {
             assert!(!is(typed, url), "{typed}");
         }
         assert!(is("http://h", "http://h:80"));

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 /// The words that make this test binary play an agent; what follows are its steps.
-pub const PLAY: [&str; 4] = ["agent::play", "--exact", "--ignored", "--nocapture"];
+pub const PLAY: [&str; 4] = ["pair::agent::play", "--exact", "--ignored", "--nocapture"];
 
 /// Instructions long enough to fill several blocks of a server's prompt cache.
 const SENTENCE: &str = "You are a careful programmer who changes as little as possible. ";

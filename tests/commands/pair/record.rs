@@ -214,7 +214,9 @@ fn stored_files_are_as_readable_as_the_umask_allows() {
         shell
             .args(["-c", &format!("umask {umask}; exec \"$0\" \"$@\"")])
             .arg(flashrig.get_program())
-            .args(["pair", "--json", "--agent", "mine", "--task", "tiny", "--speed", "50"])
+            .args([
+                "pair", "--json", "--agent", "mine", "--task", "tiny", "--speed", "50",
+            ])
             .current_dir(stage.project())
             .env_clear();
         for (name, value) in flashrig.get_envs() {
@@ -235,7 +237,13 @@ fn stored_files_are_as_readable_as_the_umask_allows() {
                 seen.push(entry.file_name().into_string().unwrap());
             }
         }
-        for name in ["run.json", "events.jsonl", "diff.patch", "bodies.zst", "transcript.txt"] {
+        for name in [
+            "run.json",
+            "events.jsonl",
+            "diff.patch",
+            "bodies.zst",
+            "transcript.txt",
+        ] {
             assert!(seen.iter().any(|seen| seen == name), "{name}: {seen:?}");
         }
     }

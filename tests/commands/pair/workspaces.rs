@@ -1,5 +1,6 @@
 //! What agents do to their repository, and to ones that are not theirs: cases H1, H2, H3.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -175,7 +176,7 @@ fn in_own_repository(steps: &[&str]) -> Stage {
     stage.write("guard/check.sh", "test -f greeting.txt\n");
     stage.write(
         "tasks/tiny/task.toml",
-        &TASK.replace("fixture = \"tiny\"", "repo = \"../..\""),
+        &TASK.replace("fixture = \"tiny\"", "repo = \"../..\"\nrev = \"main\""),
     );
     git(&stage.project(), &["init", "-q", "-b", "main"]);
     git(&stage.project(), &["add", "-A"]);
@@ -191,7 +192,9 @@ fn what_flashrig_itself_writes_into_the_users_repository_is_no_agents_doing() {
         let (tmp, cache) = (project.join("tmp"), project.join("cache"));
         std::fs::create_dir(&tmp).unwrap();
         std::fs::create_dir(&cache).unwrap();
-        let args = ["pair", "--json", "--agent", "mine", "--task", "tiny", "--task", "tiny"];
+        let args = [
+            "pair", "--json", "--agent", "mine", "--task", "tiny", "--task", "tiny",
+        ];
         let mut flashrig = stage.flashrig(&args);
         flashrig
             .args(["--speed", "50", "--rounds", "2", "--sandbox", sandbox])
@@ -237,34 +240,54 @@ fn all_started(project: &Path) -> bool {
     events.is_some_and(|events| events.matches("session_started").count() >= 2)
 }
 
+/// What came of a run of two sessions in a user's repository in which files were saved meanwhile.
+fn with_files_saved(sandbox: &str) -> Ran {
+    let stage = in_own_repository(&["ask", "wait-for go", "write greeting.txt hello"]);
+    // Bubblewrap does not work everywhere; what flashrig makes of it can be seen all the same.
+    let bwrap = stage.folder().join("bin/bwrap");
+    std::fs::create_dir(bwrap.parent().unwrap()).unwrap();
+    let script = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n";
+    std::fs::write(&bwrap, script).unwrap();
+    std::fs::set_permissions(&bwrap, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| save_meanwhile(&stage, &over));
+        let args = [
+            "pair", "--json", "--agent", "mine", "--task", "tiny", "--task", "tiny",
+        ];
+        let mut flashrig = stage.flashrig(&args);
+        flashrig.args(["--speed", "50", "--sandbox", sandbox]).env(
+            "PATH",
+            format!("{}:/usr/bin:/bin", stage.folder().join("bin").display()),
+        );
+        let ran = flashrig.output();
+        over.store(true, Ordering::Relaxed);
+        Ran::of(ran.unwrap())
+    })
+}
+
+const SAVED: &str =
+    "edited1.txt was added, edited2.txt was added, edited3.txt was added and 2 more";
+
 #[test]
-fn files_saved_meanwhile_are_one_note_in_a_sandbox_and_else_named_three_at_most() {
-    for sandbox in sandboxes() {
-        let stage = in_own_repository(&["ask", "wait-for go", "write greeting.txt hello"]);
-        let changes = "edited1.txt was added, edited2.txt was added, edited3.txt was added and 2 \
-                       more";
-        let over = AtomicBool::new(false);
-        let ran = std::thread::scope(|scope| {
-            scope.spawn(|| save_meanwhile(&stage, &over));
-            let ran = stage.pair(&["--task", "tiny", "--task", "tiny", "--sandbox", sandbox]);
-            over.store(true, Ordering::Relaxed);
-            ran
-        });
-        if sandbox == "none" {
-            let first = &ran.arms()[0]["sessions"];
-            for session in first.as_array().unwrap() {
-                assert_eq!(session["status"], "escaped", "{session:#}");
-                let detail = text(session, "detail");
-                assert!(detail.ends_with(changes), "{detail}");
-            }
-            assert_eq!(ran.code, Some(1));
-        } else {
-            assert_eq!(ran.functional(), "pass", "{ran:#?}");
-            assert_eq!(ran.stderr.matches("changed while sessions ran").count(), 1);
-            assert!(ran.stderr.contains(changes), "{ran:#?}");
-            assert_eq!(ran.code, Some(0), "{ran:#?}");
-        }
+fn files_that_were_saved_meanwhile_are_one_note_where_a_sandbox_keeps_agents_out() {
+    let ran = with_files_saved("bubblewrap");
+    assert_eq!(ran.record()["rig"]["sandbox"], "bubblewrap");
+    assert_eq!(ran.functional(), "pass", "{ran:#?}");
+    assert_eq!(ran.stderr.matches("changed while sessions ran").count(), 1);
+    assert!(ran.stderr.contains(SAVED), "{ran:#?}");
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+}
+
+#[test]
+fn without_a_sandbox_at_most_three_of_the_changed_files_are_named() {
+    let ran = with_files_saved("none");
+    for session in ran.arms()[0]["sessions"].as_array().unwrap() {
+        assert_eq!(session["status"], "escaped", "{session:#}");
+        let detail = text(session, "detail");
+        assert!(detail.ends_with(SAVED), "{detail}");
     }
+    assert_eq!(ran.code, Some(1));
 }
 
 #[test]
