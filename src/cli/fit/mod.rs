@@ -1,7 +1,7 @@
 //! `flashrig fit`: from what was typed to a prepared run, its execution and its report.
 
 mod args;
-mod progress;
+mod course;
 mod typed;
 
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::instrument::writable;
 use super::loading::{
     Reported, aim, begun, calibrated, can_reset, or_death, reach, speed, target, warmed_up,
 };
-use super::signals;
+use super::{progress, signals};
 use flashrig_clock::{Origin, Stamp};
 use flashrig_load::{Client, Prepared, SessionPlan};
 use flashrig_record::{Calibration, LoadRun, LoadSpec, LoadWhat, RunState};
@@ -27,20 +27,15 @@ use crate::store::{Store, Stored, read_run, write_atomically};
 use flashrig_server::{Target, Watcher};
 
 pub use args::FitArgs;
+use course::Course;
 
 /// Runs the command.
 pub async fn fit(args: FitArgs, console: Console) -> Result<Exit, Failure> {
     let (stopper, stop) = Stop::new();
     let (live, reported) = mpsc::unbounded_channel();
-    let remarks = live.downgrade();
-    let report = move |_: &str| {
-        if let Some(live) = remarks.upgrade() {
-            let message = "stopping: keeping what was measured (again to stop at once)";
-            let _ = live.send(Live::Note(message.to_owned()));
-        }
-    };
-    let watching = tokio::spawn(signals::watch(report, stopper));
-    let showing = tokio::spawn(progress::show(console, reported));
+    let message = "stopping: keeping what was measured (again to stop at once)";
+    let watching = tokio::spawn(signals::watch(console, message, stopper));
+    let showing = tokio::spawn(progress::show(console, reported, Course::default()));
     let mut waiting = stop.clone();
     let prepared = tokio::select! {
         () = waiting.wait() => Err(Failure {

@@ -1,6 +1,8 @@
 //! `flashrig pair`: from what was typed to a prepared run, its execution and its report.
 
+mod activity;
 mod args;
+mod sessions;
 mod surroundings;
 mod typed;
 
@@ -25,6 +27,7 @@ use flashrig_report::judge::answer;
 use crate::run::{Bodies, Bus, Context, Live, Scratch, Stop, command_line, execute, warm_up};
 use crate::store::Store;
 use flashrig_server::{Target, Watcher};
+use sessions::Sessions;
 use surroundings::{bases, dialects, find_agents, needed_programs, reach, secret};
 use typed::{Typed, plan};
 
@@ -43,14 +46,9 @@ pub async fn pair(args: PairArgs, console: Console) -> Result<Exit, Failure> {
 
     let (stopper, stop) = Stop::new();
     let (live, reported) = mpsc::unbounded_channel();
-    let remarks = live.downgrade();
-    let report = move |text: &str| {
-        if let Some(live) = remarks.upgrade() {
-            let _ = live.send(Live::Note(text.to_owned()));
-        }
-    };
-    let watching = tokio::spawn(signals::watch(report, stopper));
-    let showing = tokio::spawn(progress::show(console, reported));
+    let message = "stopping: ending the agents, keeping what was finished (again to stop at once)";
+    let watching = tokio::spawn(signals::watch(console, message, stopper));
+    let showing = tokio::spawn(progress::show(console, reported, Sessions::default()));
     let mut waiting = stop.clone();
     let prepared = tokio::select! {
         () = waiting.wait() => Err(Failure {
