@@ -235,14 +235,7 @@ async fn prepare(
     let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;
     let folder = store.folder().to_owned();
     let watcher = Watcher::start(&server, &origin, &folder).or_rig()?;
-    let record = loading::begun(
-        "ttft",
-        store.id(),
-        &origin,
-        &server.record,
-        &spec,
-        calibration,
-    );
+    let record = loading::begun("ttft", store.id(), &origin, &server, &spec, calibration);
     let context = TtftContext {
         embedded: matches!(target, Target::Simulated { .. }),
         server,

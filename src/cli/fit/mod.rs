@@ -22,7 +22,7 @@ use flashrig_record::{Calibration, LoadRun, LoadSpec, LoadWhat, RunState};
 use flashrig_report::judge::fit::{answer, cells};
 
 use crate::run::fit::{Begin, FitContext, execute, shape};
-use crate::run::{Bus, Live, Stop};
+use crate::run::{Bus, Live, Stop, command_line};
 use crate::store::{Store, Stored, read_run, write_atomically};
 use flashrig_server::{Target, Watcher};
 
@@ -127,14 +127,7 @@ async fn new(
     let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;
     let folder = store.folder().to_owned();
     let watcher = Watcher::start(&server, &origin, &folder).or_rig()?;
-    let record = begun(
-        "fit",
-        store.id(),
-        &origin,
-        &server.record,
-        &spec,
-        calibration,
-    );
+    let record = begun("fit", store.id(), &origin, &server, &spec, calibration);
     let context = FitContext {
         speed: speed(&server),
         embedded: matches!(target, Target::Simulated { .. }),
@@ -222,7 +215,7 @@ async fn again(
         stop,
     };
     let begin = Begin::Again {
-        command_line: std::env::args().collect(),
+        command_line: command_line(Some(&context.server.upstream)),
     };
     Ok((context, begin, folder.to_owned()))
 }

@@ -7,6 +7,7 @@ mod surroundings;
 mod typed;
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::anyhow;
 use tokio::sync::mpsc;
@@ -23,7 +24,7 @@ use flashrig_gateway::EventLoop;
 use flashrig_record::{RUN_SCHEMA, Run, RunState, Spec};
 use flashrig_report::judge::answer;
 
-use crate::run::{Bodies, Bus, Context, Live, Scratch, Stop, execute, warm_up};
+use crate::run::{Bodies, Bus, Context, Live, Scratch, Stop, command_line, execute, warm_up};
 use crate::store::Store;
 use flashrig_server::{Target, Watcher};
 use sessions::Sessions;
@@ -129,7 +130,7 @@ async fn prepare(
         schema: RUN_SCHEMA.to_owned(),
         id: store.id(),
         command: "pair".to_owned(),
-        command_line: std::env::args().collect(),
+        command_line: command_line(Some(&server.upstream)),
         started_at: started_at(&origin),
         state: RunState::Unfinished,
         stopped_because: None,
@@ -172,6 +173,7 @@ async fn prepare(
         cores,
         lag: event_loop.lag(|_| ()).or_rig()?,
         event_loop,
+        noted: AtomicBool::new(false),
     };
     Ok((context, record))
 }

@@ -19,7 +19,7 @@ use flashrig_record::{RunState, SWEEP_SCHEMA, Sweep, SweepSpec, SweepWhat};
 use flashrig_report::judge::sweep::measured;
 
 use crate::run::sweep::{Begin, SweepContext, execute};
-use crate::run::{Bus, Live, Stop};
+use crate::run::{Bus, Live, Stop, command_line};
 use crate::store::Store;
 
 pub use args::SweepArgs;
@@ -162,7 +162,7 @@ async fn again(
         run: Box::new(sweep),
     })));
     let begin = Begin::Again {
-        command_line: std::env::args().collect(),
+        command_line: command_line(None),
     };
     Ok((store, origin, begin))
 }
@@ -189,7 +189,7 @@ fn begun(id: String, origin: &Origin, spec: SweepSpec) -> Sweep {
         schema: SWEEP_SCHEMA.to_owned(),
         id,
         command: "sweep".to_owned(),
-        command_line: std::env::args().collect(),
+        command_line: command_line(None),
         started_at: started_at(origin),
         state: RunState::Unfinished,
         stopped_because: None,
