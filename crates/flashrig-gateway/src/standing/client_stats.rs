@@ -160,7 +160,7 @@ impl ClientFigures {
 
 /// A client's figures and its requests in flight.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct ClientStats {
     /// The figures.
     pub figures: ClientFigures,
     generating: HashMap<u32, Generating>,
@@ -172,7 +172,7 @@ struct Generating {
     events: u64,
 }
 
-impl Tally {
+impl ClientStats {
     /// How many answers have begun to be generated and have not ended.
     pub fn generating(&self) -> usize {
         self.generating.len()
@@ -279,11 +279,11 @@ pub(super) mod tests {
     }
 
     fn after(attempts: &[Attempt]) -> ClientFigures {
-        let mut tally = Tally::default();
+        let mut client_stats = ClientStats::default();
         for attempt in attempts {
-            tally.handle(&GatewayEvent::Finished(Box::new(attempt.clone())));
+            client_stats.handle(&GatewayEvent::Finished(Box::new(attempt.clone())));
         }
-        tally.figures
+        client_stats.figures
     }
 
     #[test]
@@ -357,20 +357,20 @@ pub(super) mod tests {
 
     #[test]
     fn gaps_are_counted_per_content_event_also_when_one_read_brings_several() {
-        let mut tally = Tally::default();
+        let mut client_stats = ClientStats::default();
         let at = |ms: u64| Stamp(ms * 1_000_000);
         let number = 7;
-        tally.handle(&GatewayEvent::FirstToken { number, at: at(0) });
+        client_stats.handle(&GatewayEvent::FirstToken { number, at: at(0) });
         for (content_events, ms) in [(2, 0), (3, 100), (5, 300)] {
             let at = at(ms);
-            tally.handle(&GatewayEvent::Content {
+            client_stats.handle(&GatewayEvent::Content {
                 number,
                 content_events,
                 at,
             });
         }
-        assert_eq!(tally.generating(), 1);
-        let itl = &tally.figures.itl;
+        assert_eq!(client_stats.generating(), 1);
+        let itl = &client_stats.figures.itl;
         assert_eq!(itl.count(), 4);
         assert!((itl.sum() - 0.3).abs() < 1e-9, "{}", itl.sum());
     }

@@ -3,25 +3,27 @@
 
 use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use tokio::sync::watch;
 
 use super::document::Document;
 use super::events::{Activity, GatewayEvent, Observer};
 use super::request::{RequestFacts, body_hash};
-use super::route;
 use flashrig_clock::{Origin, Seconds, Stamp};
-use flashrig_record::{Attempt, Clocks, Dialect, ErrorDetail, Outcome};
+use flashrig_record::threads::role;
+use flashrig_record::{Attempt, Clocks, Dialect, ErrorDetail, Outcome, Role};
 use llm_observe::Facts;
 
 /// The most bodies that are remembered where rows are not kept.
 const BODIES_REMEMBERED: usize = 4096;
 
-/// What a ledger keeps for its end.
+/// What a request_log keeps for its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keep {
+pub(super) enum Retention {
     /// Every row.
     Rows,
     /// Nothing but the latest bodies' hashes: a standing listener would fill the memory.
@@ -29,12 +31,14 @@ pub(super) enum Keep {
 }
 
 /// Rows, activity and listener of one session.
-pub(super) struct Ledger {
+pub(super) struct RequestLog {
     origin: Origin,
-    keep: Keep,
+    retention: Retention,
     observer: Box<dyn Observer>,
     activity: watch::Sender<Activity>,
     closing: AtomicBool,
+    /// Whether any request so far is main.
+    has_main: AtomicBool,
     rows: Mutex<Rows>,
 }
 
@@ -57,8 +61,8 @@ struct BodySeen {
 
 impl Rows {
     /// What is remembered of this body; a new one is the attempt's own.
-    fn body(&mut self, hash: &str, number: u32, keep: Keep) -> &mut BodySeen {
-        if keep == Keep::Nothing && !self.bodies.contains_key(hash) {
+    fn body(&mut self, hash: &str, number: u32, retention: Retention) -> &mut BodySeen {
+        if retention == Retention::Nothing && !self.bodies.contains_key(hash) {
             self.latest.push_back(hash.to_owned());
             if self.latest.len() > BODIES_REMEMBERED
                 && let Some(oldest) = self.latest.pop_front()
@@ -73,15 +77,15 @@ impl Rows {
     }
 }
 
-impl Ledger {
+impl RequestLog {
     pub(super) fn new(origin: Origin, observer: Box<dyn Observer>) -> Arc<Self> {
-        Self::with(origin, Keep::Rows, |_| observer)
+        Self::with(origin, Retention::Rows, |_| observer)
     }
 
-    /// A ledger whose observer can follow its activity.
+    /// A request_log whose observer can follow its activity.
     pub(super) fn with(
         origin: Origin,
-        keep: Keep,
+        retention: Retention,
         observer: impl FnOnce(watch::Receiver<Activity>) -> Box<dyn Observer>,
     ) -> Arc<Self> {
         let activity = Activity {
@@ -95,16 +99,17 @@ impl Ledger {
         let activity = watch::Sender::new(activity);
         Arc::new(Self {
             origin,
-            keep,
+            retention,
             observer: observer(activity.subscribe()),
             activity,
             closing: AtomicBool::new(false),
+            has_main: AtomicBool::new(false),
             rows: Mutex::default(),
         })
     }
 
     fn rows(&self) -> MutexGuard<'_, Rows> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rows.lock()
     }
 
     pub(super) fn activity(&self) -> watch::Receiver<Activity> {
@@ -120,7 +125,7 @@ impl Ledger {
     pub(super) fn take(&self) -> Vec<Attempt> {
         let mut rows = std::mem::take(&mut self.rows().done);
         rows.sort_by_key(|attempt| attempt.number);
-        route::settle_roles(&mut rows);
+        role::settle(&mut rows);
         rows
     }
 
@@ -151,10 +156,10 @@ impl Ledger {
                 head_s: self.origin.at(head),
                 ..Clocks::default()
             },
-            ..Attempt::begun(dialect, route::role(dialect, None))
+            ..Attempt::begun(dialect, role::provisional(dialect, None))
         };
         Recording {
-            ledger: Arc::clone(self),
+            request_log: Arc::clone(self),
             attempt,
             encoded: false,
             start_sent: false,
@@ -166,7 +171,7 @@ impl Ledger {
 
 /// The row of an attempt in flight.
 pub(super) struct Recording {
-    ledger: Arc<Ledger>,
+    request_log: Arc<RequestLog>,
     /// The row so far; whoever handles the attempt fills it in.
     pub(super) attempt: Attempt,
     /// Whether the answer is compressed.
@@ -179,13 +184,13 @@ pub(super) struct Recording {
 impl Recording {
     /// `stamp` as rows store it.
     pub(super) fn at(&self, stamp: Stamp) -> Seconds {
-        self.ledger.origin.at(stamp)
+        self.request_log.origin.at(stamp)
     }
 
     /// The request carries the session's token.
     pub(super) fn admitted(&self, head: Stamp) {
         let generates = self.attempt.dialect.generates();
-        self.ledger.activity.send_if_modified(|activity| {
+        self.request_log.activity.send_if_modified(|activity| {
             let before = *activity;
             activity.first_request.get_or_insert(head);
             if generates {
@@ -208,15 +213,18 @@ impl Recording {
         let facts = RequestFacts::read(self.attempt.dialect, document);
         let hash = body_hash(document.text());
         let attempt = &mut self.attempt;
-        attempt.role = route::role(attempt.dialect, facts.tools);
+        attempt.role = role::provisional(attempt.dialect, facts.tools);
+        if attempt.role == Role::Main {
+            self.request_log.has_main.store(true, Ordering::Relaxed);
+        }
         attempt.model = facts.model;
         attempt.stream = facts.stream;
         attempt.tools = facts.tools;
         attempt.messages = facts.messages;
         attempt.max_tokens = facts.max_tokens;
         if let Some(hash) = &hash {
-            let mut rows = self.ledger.rows();
-            let seen = rows.body(hash, attempt.number, self.ledger.keep);
+            let mut rows = self.request_log.rows();
+            let seen = rows.body(hash, attempt.number, self.request_log.retention);
             attempt.repeats = (seen.first != attempt.number).then_some(seen.first);
             attempt.repeats_open = seen.open > 0 && attempt.dialect.generates();
             seen.open += 1;
@@ -226,7 +234,7 @@ impl Recording {
 
     /// Tells the listener that the request is held back by the gate.
     pub(super) fn held(&self, at: Stamp) {
-        self.ledger.observer.event(GatewayEvent::Held {
+        self.request_log.observer.event(GatewayEvent::Held {
             number: self.attempt.number,
             role: self.attempt.role,
             at,
@@ -238,7 +246,7 @@ impl Recording {
         if std::mem::replace(&mut self.start_sent, true) {
             return;
         }
-        self.ledger.observer.event(GatewayEvent::Started {
+        self.request_log.observer.event(GatewayEvent::Started {
             number: self.attempt.number,
             method: self.attempt.method.clone(),
             path: self.attempt.path.clone(),
@@ -252,7 +260,7 @@ impl Recording {
 
     /// Tells the listener that bytes of the answer pass.
     pub(super) fn answer(&self, bytes: &Bytes) {
-        self.ledger.observer.event(GatewayEvent::Answer {
+        self.request_log.observer.event(GatewayEvent::Answer {
             number: self.attempt.number,
             bytes: bytes.clone(),
             encoded: self.encoded,
@@ -266,12 +274,12 @@ impl Recording {
         }
         let number = self.attempt.number;
         if before == 0 {
-            self.ledger
+            self.request_log
                 .observer
                 .event(GatewayEvent::FirstToken { number, at });
         }
         let content_events = facts.content_events;
-        self.ledger.observer.event(GatewayEvent::Content {
+        self.request_log.observer.event(GatewayEvent::Content {
             number,
             content_events,
             at,
@@ -280,7 +288,7 @@ impl Recording {
 
     /// Writes what the response said into the row.
     pub(super) fn response(&mut self, facts: &Facts, redact: impl FnOnce(String) -> String) {
-        let origin = &self.ledger.origin;
+        let origin = &self.request_log.origin;
         let attempt = &mut self.attempt;
         attempt.observed(facts, |stamp| origin.at(stamp));
         if let Some(error) = &facts.error {
@@ -301,9 +309,14 @@ impl Recording {
             return;
         }
         self.attempt.outcome = end;
+        if self.request_log.retention == Retention::Nothing {
+            // A standing listener's client has no end at which its rows could be settled.
+            let has_main = self.request_log.has_main.load(Ordering::Relaxed);
+            self.attempt.role = role::settled(self.attempt.role, has_main);
+        }
         self.attempt.refusal = self.attempt.refusal_kind();
         self.attempt.clocks.end_s = self.at(at);
-        let closing = self.ledger.closing.load(Ordering::Relaxed);
+        let closing = self.request_log.closing.load(Ordering::Relaxed);
         if end == Outcome::ClientAborted && closing && self.attempt.error.is_none() {
             self.attempt.error = Some(ErrorDetail {
                 kind: Some("session_closed".to_owned()),
@@ -313,20 +326,20 @@ impl Recording {
         }
         let attempt = self.attempt.clone();
         {
-            let mut rows = self.ledger.rows();
+            let mut rows = self.request_log.rows();
             let hash = attempt.body_hash.as_ref();
             if let Some(seen) = hash.and_then(|hash| rows.bodies.get_mut(hash)) {
                 seen.open = seen.open.saturating_sub(1);
             }
-            if self.ledger.keep == Keep::Rows {
+            if self.request_log.retention == Retention::Rows {
                 rows.done.push(attempt.clone());
             }
         }
         // Before the count goes down, so that who sees nothing in flight has heard of every end.
-        self.ledger
+        self.request_log
             .observer
             .event(GatewayEvent::Finished(Box::new(attempt)));
-        self.ledger.activity.send_modify(|activity| {
+        self.request_log.activity.send_modify(|activity| {
             activity.in_flight = activity.in_flight.saturating_sub(1);
             activity.last_change = Stamp::now();
         });

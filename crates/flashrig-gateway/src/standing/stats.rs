@@ -1,14 +1,16 @@
 //! The clients of the listener: hears of their requests, gives snapshots.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
 
 use tokio::sync::{mpsc, watch};
 
+use super::client_stats::{ClientFigures, ClientStats};
 use super::histogram::{Histogram, LAG};
-use super::log::Log;
+use super::log::LogWriter;
 use super::metrics::metrics;
-use super::tally::{ClientFigures, Tally};
 use crate::{Activity, ClientRegistry, GatewayEvent, Observer, Page};
 use flashrig_record::Attempt;
 
@@ -21,7 +23,7 @@ const MOST_UNSHOWN: usize = 1024;
 
 /// A request that ended, as it is told to who shows it.
 #[derive(Clone, Debug)]
-pub struct Received {
+pub struct FinishedRequest {
     /// Whose it was.
     pub client: Arc<str>,
     /// The request.
@@ -52,11 +54,11 @@ pub struct ClientSnapshot {
 
 /// The clients of a listener.
 #[derive(Debug)]
-pub struct Board {
+pub struct StandingStats {
     clients: Mutex<BTreeMap<Arc<str>, Arc<Client>>>,
     lag: Mutex<Histogram>,
-    reported: mpsc::Sender<Received>,
-    log: Option<Log>,
+    reported: mpsc::Sender<FinishedRequest>,
+    log: Option<LogWriter>,
     /// For the observers that it makes.
     own: Weak<Self>,
 }
@@ -65,40 +67,40 @@ pub struct Board {
 struct Client {
     name: Arc<str>,
     activity: watch::Receiver<Activity>,
-    tally: Mutex<Tally>,
+    client_stats: Mutex<ClientStats>,
 }
 
-impl Board {
-    /// A board without clients, and what tells of the requests that end. Those that nobody takes
+impl StandingStats {
+    /// A stats without clients, and what tells of the requests that end. Those that nobody takes
     /// off in time are left out there, but not in the figures or in the log.
-    pub fn new(log: Option<Log>) -> (Arc<Self>, mpsc::Receiver<Received>) {
+    pub fn new(log: Option<LogWriter>) -> (Arc<Self>, mpsc::Receiver<FinishedRequest>) {
         let (reported, received) = mpsc::channel(MOST_UNSHOWN);
-        let board = Arc::new_cyclic(|own| Self {
+        let stats = Arc::new_cyclic(|own| Self {
             clients: Mutex::default(),
             lag: Mutex::new(Histogram::new(LAG)),
             reported,
             log,
             own: own.clone(),
         });
-        (board, received)
+        (stats, received)
     }
 
     /// Takes in how late the event loop was, in seconds.
     pub fn lag(&self, seconds: f64) {
-        lock(&self.lag).note(seconds);
+        self.lag.lock().note(seconds);
     }
 
     /// All clients now.
     pub fn snapshot(&self) -> Snapshot {
-        let clients: Vec<_> = lock(&self.clients).values().cloned().collect();
+        let clients: Vec<_> = self.clients.lock().values().cloned().collect();
         Snapshot {
             clients: clients.iter().map(|client| client.snapshot()).collect(),
-            lag: lock(&self.lag).clone(),
+            lag: self.lag.lock().clone(),
         }
     }
 
     fn finished(&self, client: &Client, attempt: &Attempt) {
-        let received = Received {
+        let received = FinishedRequest {
             client: Arc::clone(&client.name),
             attempt: Box::new(attempt.clone()),
         };
@@ -109,20 +111,20 @@ impl Board {
     }
 }
 
-impl ClientRegistry for Board {
+impl ClientRegistry for StandingStats {
     fn client(&self, name: &str, activity: watch::Receiver<Activity>) -> Box<dyn Observer> {
         let name: Arc<str> = name.into();
         let client = Arc::new(Client {
             name: Arc::clone(&name),
             activity,
-            tally: Mutex::default(),
+            client_stats: Mutex::default(),
         });
-        lock(&self.clients).insert(name, Arc::clone(&client));
-        let board = self.own.clone();
+        self.clients.lock().insert(name, Arc::clone(&client));
+        let stats = self.own.clone();
         Box::new(move |event: GatewayEvent| {
-            lock(&client.tally).handle(&event);
-            if let (GatewayEvent::Finished(attempt), Some(board)) = (&event, board.upgrade()) {
-                board.finished(&client, attempt);
+            client.client_stats.lock().handle(&event);
+            if let (GatewayEvent::Finished(attempt), Some(stats)) = (&event, stats.upgrade()) {
+                stats.finished(&client, attempt);
             }
         })
     }
@@ -146,18 +148,14 @@ impl ClientRegistry for Board {
 
 impl Client {
     fn snapshot(&self) -> ClientSnapshot {
-        let tally = lock(&self.tally);
+        let client_stats = self.client_stats.lock();
         let in_flight = self.activity.borrow().in_flight;
-        let generating = u32::try_from(tally.generating()).unwrap_or(u32::MAX);
+        let generating = u32::try_from(client_stats.generating()).unwrap_or(u32::MAX);
         ClientSnapshot {
             name: Arc::clone(&self.name),
             in_flight,
             waiting: in_flight.saturating_sub(generating),
-            figures: tally.figures.clone(),
+            figures: client_stats.figures.clone(),
         }
     }
-}
-
-fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
-    value.lock().unwrap_or_else(PoisonError::into_inner)
 }

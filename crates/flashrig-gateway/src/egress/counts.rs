@@ -1,7 +1,7 @@
 //! What the guard writes down: counts by destination, bounded whatever a client asks for.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::allow::Destination;
 use flashrig_clock::{Origin, Seconds, Stamp};
@@ -22,12 +22,12 @@ struct Row {
 }
 
 /// Counts of one guard.
-pub(super) struct Tally {
+pub(super) struct EgressCounts {
     origin: Origin,
     rows: Mutex<BTreeMap<Key, Row>>,
 }
 
-impl Tally {
+impl EgressCounts {
     pub(super) fn new(origin: Origin) -> Self {
         Self {
             origin,
@@ -81,7 +81,7 @@ impl Tally {
 
     fn rows(&self) -> MutexGuard<'_, BTreeMap<Key, Row>> {
         // A panic elsewhere leaves counts that are still right.
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rows.lock()
     }
 }
 
@@ -91,12 +91,12 @@ mod tests {
 
     #[test]
     fn however_many_destinations_are_tried_the_rows_are_bounded_and_no_request_is_lost() {
-        let tally = Tally::new(Origin::now());
+        let counts = EgressCounts::new(Origin::now());
         for n in 0..5000 {
             let to = Destination::new(&format!("h{n}.example"), 443).unwrap();
-            tally.count(Some(&to), "CONNECT", EgressOutcome::Refused, Stamp::now());
+            counts.count(Some(&to), "CONNECT", EgressOutcome::Refused, Stamp::now());
         }
-        let facts = tally.facts();
+        let facts = counts.facts();
         assert_eq!(facts.len(), ROWS + 1);
         assert_eq!(facts.iter().map(|f| f.count).sum::<u64>(), 5000);
         assert_eq!(facts.iter().filter(|f| f.host.is_none()).count(), 1);
