@@ -1,19 +1,9 @@
 //! A scripted LLM server over raw TCP, so that tests decide about every byte and every close.
 
-use std::time::Duration;
-
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// The bound on every wait in a test; reached only when something is wrong.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Waits for `work`, but not for ever.
-pub async fn soon<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, work)
-        .await
-        .expect("this should have happened long ago")
-}
+pub use crate::waiting::soon;
 
 /// A listener that serves what the test says.
 pub struct Upstream {

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use flashrig_testkit::waiting::wait_until;
 use serde_json::{Value, json};
 
 /// The words that make this test binary play an agent; what follows are its steps.
@@ -140,9 +141,7 @@ impl Agent {
                     message.join(" ")
                 );
                 self.step("sh", &command);
-                while !Path::new(rest).exists() {
-                    std::thread::sleep(Duration::from_millis(5));
-                }
+                wait_until("it listens", || Path::new(rest).exists());
             }
             "listen" => {
                 let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -3,17 +3,14 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
+use flashrig_testkit::waiting::wait_for;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::servers::stage::{agent, alone, cache, flashrig, installed, run_in, short_claude};
-
-/// How long something may take that happens soon, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 fn pid(value: &Value) -> Pid {
     let number = value.as_i64().unwrap_or_else(|| panic!("{value}"));
@@ -214,15 +211,4 @@ fn command(folder: &TempDir, args: &[&str]) -> Command {
         .current_dir(folder.path())
         .stdin(Stdio::null());
     command
-}
-
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "gave up waiting until {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
