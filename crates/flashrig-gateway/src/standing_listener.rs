@@ -87,7 +87,7 @@ impl Standing {
             shared,
             drain,
             stop,
-            listening: Listening(tokio::spawn(listening)),
+            listening,
         })
     }
 
