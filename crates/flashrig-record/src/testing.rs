@@ -61,7 +61,7 @@ pub fn session(id: &str, start: f64, end: f64) -> Session {
             version: None,
         },
         status: Status::Completed,
-        detail: "completed".into(),
+        detail: SessionDetail::Completed,
         started_s: Some(Seconds(start)),
         ended_s: Some(Seconds(end)),
         wall_s: Some(Seconds(end - start)),

@@ -4,7 +4,10 @@ use std::fmt::{Display, Formatter, Result};
 
 use super::server::restarted;
 use super::{plural, times_over};
-use crate::{Destination, InvalidReason, MissingField, VerdictReason, Warning, joined};
+use crate::{
+    Destination, InvalidReason, MissingField, OtherModel, UnknownRoute, VerdictReason, Warning,
+    joined,
+};
 
 impl Display for InvalidReason {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
@@ -216,5 +219,22 @@ impl Display for Destination {
 impl Display for MissingField {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         write!(f, "{} ({})", self.field, self.streams)
+    }
+}
+
+impl Display for OtherModel {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        write!(f, "{} -> {} ({})", self.asked, self.answered, self.answers)
+    }
+}
+
+impl Display for UnknownRoute {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        write!(f, "{} {} -> ", self.method, self.path)?;
+        match self.status {
+            Some(status) => write!(f, "{status}")?,
+            None => f.write_str("no answer")?,
+        }
+        write!(f, " ({})", self.requests)
     }
 }
