@@ -17,7 +17,9 @@ use super::exit::{Exit, Failure, OrFail, usage};
 use super::signals;
 use crate::run::Stop;
 use flashrig_clock::Origin;
-use flashrig_gateway::standing::{Board, Log, METRICS_PATH, Received, finished_line, table};
+use flashrig_gateway::standing::{
+    FinishedRequest, LogWriter, METRICS_PATH, StandingStats, finished_line, table,
+};
 use flashrig_gateway::{ClientName, EventLoop, Gate, Limits, Standing, StandingConfig};
 use flashrig_http::{KeyStyle, Secret, Upstream};
 
@@ -31,10 +33,10 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
     let upstream = Upstream::new(&args.upstream, key(&args)?, KeyStyle::ByDialect).or_usage()?;
     let origin = Origin::now();
     let log = match &args.log {
-        Some(path) => Some(Log::open(path, origin.clone()).or_rig()?),
+        Some(path) => Some(LogWriter::open(path, origin.clone()).or_rig()?),
         None => None,
     };
-    let (board, received) = Board::new(log);
+    let (stats, received) = StandingStats::new(log);
     let config = StandingConfig {
         listen: args.listen,
         tokens,
@@ -52,7 +54,7 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
     };
     let event_loop = EventLoop::start().or_rig()?;
     let mut standing = event_loop
-        .run(Standing::open(config, board.clone()))
+        .run(Standing::open(config, stats.clone()))
         .await
         .with_context(|| {
             format!(
@@ -61,12 +63,12 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
             )
         })
         .or_rig()?;
-    // Weak, so that the board, and with it the log, is closed when this function ends.
-    let lagging = Arc::downgrade(&board);
+    // Weak, so that the stats, and with it the log, is closed when this function ends.
+    let lagging = Arc::downgrade(&stats);
     let _lag = event_loop
         .lag(move |seconds| {
-            if let Some(board) = lagging.upgrade() {
-                board.lag(seconds);
+            if let Some(stats) = lagging.upgrade() {
+                stats.lag(seconds);
             }
         })
         .or_rig()?;
@@ -83,10 +85,10 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
     };
     let watching = tokio::spawn(signals::watch(report, stopper));
     print_address(&args, address, console)?;
-    let showing = tokio::spawn(show(console, Arc::clone(&board), received, said));
+    let showing = tokio::spawn(show(console, Arc::clone(&stats), received, said));
     stop.wait().await;
     if tokio::time::timeout(limit, standing.drain()).await.is_err() {
-        let left: u32 = board.snapshot().clients.iter().map(|c| c.in_flight).sum();
+        let left: u32 = stats.snapshot().clients.iter().map(|c| c.in_flight).sum();
         let _ = say.send(format!(
             "{left} requests did not end in time and are cut off"
         ));
@@ -188,8 +190,8 @@ fn key(args: &GatewayArgs) -> Result<Option<Secret>, Failure> {
 /// Shows what goes on until nobody says anything any more.
 async fn show(
     console: Console,
-    board: Arc<Board>,
-    mut received: mpsc::Receiver<Received>,
+    stats: Arc<StandingStats>,
+    mut received: mpsc::Receiver<FinishedRequest>,
     mut said: mpsc::UnboundedReceiver<String>,
 ) {
     let live = console.shows_progress() && std::io::stderr().is_terminal();
@@ -214,21 +216,21 @@ async fn show(
                 Some(message) if live => drop(lines.println(message)),
                 Some(message) => console.note(&message),
             },
-            _ = refresh.tick(), if live => draw(&lines, &mut shown, &board),
+            _ = refresh.tick(), if live => draw(&lines, &mut shown, &stats),
         }
     }
     if live {
-        draw(&lines, &mut shown, &board);
+        draw(&lines, &mut shown, &stats);
         for line in shown {
             line.abandon();
         }
     }
 }
 
-fn draw(lines: &MultiProgress, shown: &mut Vec<ProgressBar>, board: &Board) {
+fn draw(lines: &MultiProgress, shown: &mut Vec<ProgressBar>, stats: &StandingStats) {
     // Room for the terminal's own `^C`, which would otherwise wrap and shift the lines.
     let width = usize::from(console::Term::stderr().size().1).saturating_sub(3);
-    for (index, text) in table(&board.snapshot()).iter().enumerate() {
+    for (index, text) in table(&stats.snapshot()).iter().enumerate() {
         if index == shown.len() {
             let style = ProgressStyle::with_template("{msg}")
                 .unwrap_or_else(|_| ProgressStyle::default_spinner());

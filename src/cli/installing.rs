@@ -10,8 +10,7 @@ use super::exit::{Exit, Failure, OrFail, usage};
 use super::setting::Setting;
 use super::signals;
 use crate::run::Stop;
-use flashrig_server::installed::{self, Manifest};
-use flashrig_server::{Surroundings, install};
+use flashrig_server::install::{self, Manifest, Surroundings};
 
 #[derive(Serialize)]
 struct Row {
@@ -35,7 +34,7 @@ pub async fn install_servers(names: &[String], console: Console) -> Result<Exit,
         manifests.push(Manifest::named(name).ok_or_else(|| {
             usage(format!(
                 "flashrig does not install {name:?}; it installs {}",
-                installed::names().join(" and ")
+                install::names().join(" and ")
             ))
         })?);
     }
@@ -46,7 +45,7 @@ pub async fn install_servers(names: &[String], console: Console) -> Result<Exit,
         let name = manifest.name();
         let say = |message: &str| console.note(&format!("{name}: {message}"));
         let done = tokio::select! {
-            done = install(manifest, around, say) => done.or_rig()?,
+            done = install::install(manifest, around, say) => done.or_rig()?,
             // What is dropped here ends what runs, and removes what it wrote.
             () = stop.wait() => return Err(Failure {
                 exit: Exit::Interrupted,
