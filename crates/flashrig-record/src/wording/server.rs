@@ -40,6 +40,9 @@ impl Display for ServerLoss {
 
 impl Display for ServerExit {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        if let Some(error) = &self.restart_error {
+            return write!(f, "did not come back: {error}");
+        }
         match (self.exit_code, self.signal) {
             (None, None) => f.write_str("was lost: its supervising helper was killed")?,
             (Some(0), _) => f.write_str("ended by itself, with exit code 0")?,
