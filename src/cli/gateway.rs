@@ -1,13 +1,11 @@
 //! `flashrig gateway`: the standing gateway for people's everyday agents.
 
-use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::sync::mpsc;
 use tokio::time::interval;
 
@@ -17,6 +15,7 @@ use super::exit::{Exit, Failure, OrFail, usage};
 use super::signals;
 use crate::run::Stop;
 use flashrig_clock::Origin;
+use flashrig_config::{format_duration, plural};
 use flashrig_gateway::standing::{
     FinishedRequest, LogWriter, METRICS_PATH, StandingStats, finished_line, table,
 };
@@ -76,21 +75,20 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
     let (stopper, mut stop) = Stop::new();
     let (say, said) = mpsc::unbounded_channel();
     let limit = args.drain;
-    let saying = say.clone();
-    let report = move |_: &str| {
-        let _ = saying.send(format!(
-            "stopping: no new requests; those in flight have {} s to end (again to stop at once)",
-            limit.as_secs_f64()
-        ));
-    };
-    let watching = tokio::spawn(signals::watch(report, stopper));
+    let message = format!(
+        "stopping: no new requests; those in flight have {} to end (again to stop at once)",
+        format_duration(limit)
+    );
+    let watching = tokio::spawn(signals::watch(console, message, stopper));
     print_address(&args, address, console)?;
     let showing = tokio::spawn(show(console, Arc::clone(&stats), received, said));
     stop.wait().await;
     if tokio::time::timeout(limit, standing.drain()).await.is_err() {
         let left: u32 = stats.snapshot().clients.iter().map(|c| c.in_flight).sum();
         let _ = say.send(format!(
-            "{left} requests did not end in time and are cut off"
+            "{} did not end in time and {} cut off",
+            plural(left, "request"),
+            if left == 1 { "is" } else { "are" }
         ));
     }
     standing.close().await;
@@ -194,53 +192,25 @@ async fn show(
     mut received: mpsc::Receiver<FinishedRequest>,
     mut said: mpsc::UnboundedReceiver<String>,
 ) {
-    let live = console.shows_progress() && std::io::stderr().is_terminal();
-    let lines = MultiProgress::with_draw_target(if live {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    });
-    let mut shown: Vec<ProgressBar> = Vec::new();
     let mut refresh = interval(REFRESH);
     loop {
         tokio::select! {
             biased;
             Some(received) = received.recv() => {
                 // On a terminal the table says it.
-                if !live && let Some(line) = finished_line(&received) {
+                if !console.draws() && let Some(line) = finished_line(&received) {
                     console.note(&line);
                 }
             }
             message = said.recv() => match message {
                 None => break,
-                Some(message) if live => drop(lines.println(message)),
                 Some(message) => console.note(&message),
             },
-            _ = refresh.tick(), if live => draw(&lines, &mut shown, &stats),
+            _ = refresh.tick() => console.draw(&table(&stats.snapshot())),
         }
     }
-    if live {
-        draw(&lines, &mut shown, &stats);
-        for line in shown {
-            line.abandon();
-        }
-    }
-}
-
-fn draw(lines: &MultiProgress, shown: &mut Vec<ProgressBar>, stats: &StandingStats) {
-    // Room for the terminal's own `^C`, which would otherwise wrap and shift the lines.
-    let width = usize::from(console::Term::stderr().size().1).saturating_sub(3);
-    for (index, text) in table(&stats.snapshot()).iter().enumerate() {
-        if index == shown.len() {
-            let style = ProgressStyle::with_template("{msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_spinner());
-            shown.push(lines.add(ProgressBar::new_spinner().with_style(style)));
-        }
-        if let Some(line) = shown.get(index) {
-            line.set_message(console::truncate_str(text, width, "…").into_owned());
-            line.tick();
-        }
-    }
+    console.draw(&table(&stats.snapshot()));
+    console.keep();
 }
 
 #[cfg(test)]

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -13,8 +15,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::server_life::{Lost, Missed, lost};
 use flashrig_clock::Stamp;
 use flashrig_gateway::GatewayEvent;
-use flashrig_record::Outcome;
-use flashrig_server::{Connected, Served, pulse, stall_message};
+use flashrig_record::{Outcome, ServerTrouble};
+use flashrig_server::{Connected, Served, pulse, stall};
 
 /// How often it is looked who waits too long.
 const LOOK: Duration = Duration::from_millis(200);
@@ -26,13 +28,13 @@ pub struct Watchdog {
     missed: Missed,
     seats: Mutex<Vec<Arc<Seat>>>,
     /// Why every session that comes from now on is to end; set once.
-    over: Mutex<Option<String>>,
+    over: Mutex<Option<ServerTrouble>>,
 }
 
 /// What the sentry knows of a session.
 #[derive(Debug)]
 struct Seat {
-    cut: watch::Sender<Option<String>>,
+    cut: watch::Sender<Option<ServerTrouble>>,
     asked: Mutex<Asked>,
 }
 
@@ -53,7 +55,7 @@ pub struct Informer {
 
 /// Why a session is to end, once the sentry says so.
 #[derive(Clone, Debug)]
-pub struct Cut(watch::Receiver<Option<String>>);
+pub struct Cut(watch::Receiver<Option<ServerTrouble>>);
 
 impl Watchdog {
     /// `limit` is that of the first token of each generation request, on the wall clock.
@@ -68,12 +70,12 @@ impl Watchdog {
 
     /// Takes a session under watch.
     pub fn seat(&self) -> (Informer, Cut) {
-        let (cut, reported) = watch::channel(lock(&self.over).clone());
+        let (cut, reported) = watch::channel(self.over.lock().clone());
         let seat = Arc::new(Seat {
             cut,
             asked: Mutex::default(),
         });
-        lock(&self.seats).push(seat.clone());
+        self.seats.lock().push(seat.clone());
         let informer = Informer {
             seat,
             missed: self.missed.clone(),
@@ -83,7 +85,7 @@ impl Watchdog {
 
     /// Whether the server is lost.
     pub fn is_over(&self) -> bool {
-        lock(&self.over).is_some()
+        self.over.lock().is_some()
     }
 
     /// Does `work` to its end beside the watch; tells whether the server was lost meanwhile.
@@ -103,15 +105,15 @@ impl Watchdog {
                 never = stalls => match never {},
             }
         };
-        self.end_all(&lost.label());
+        self.end_all(&ServerTrouble::Lost(lost.loss()));
         (work.await, Some(lost))
     }
 
     /// Ends every session, also those that come yet.
-    fn end_all(&self, message: &str) {
-        *lock(&self.over) = Some(message.to_owned());
-        for seat in lock(&self.seats).iter() {
-            seat.end(message);
+    fn end_all(&self, trouble: &ServerTrouble) {
+        *self.over.lock() = Some(trouble.clone());
+        for seat in self.seats.lock().iter() {
+            seat.end(trouble);
         }
     }
 
@@ -128,24 +130,17 @@ impl Watchdog {
             // Who got a token meanwhile has not waited in vain.
             for seat in self.stalled(Stamp::now()) {
                 let (served, waiting) = seat.counts();
-                let limit = flashrig_config::format_duration(self.limit);
-                seat.end(&stall_message(
-                    "the server",
-                    served,
-                    waiting,
-                    &limit,
-                    &pulse,
-                    &lines,
-                ));
+                let stall = stall(served, waiting, self.limit.into(), pulse, &lines);
+                seat.end(&ServerTrouble::Stalled(stall));
             }
         }
     }
 
     /// The sessions with a request that has waited for longer than the limit, and that go on yet.
     fn stalled(&self, now: Stamp) -> Vec<Arc<Seat>> {
-        let seats = lock(&self.seats);
+        let seats = self.seats.lock();
         let waits = |seat: &&Arc<Seat>| {
-            let asked = lock(&seat.asked);
+            let asked = seat.asked.lock();
             let mut waiting = asked.waiting.values();
             seat.cut.borrow().is_none() && waiting.any(|at| now.since(*at) > self.limit)
         };
@@ -154,11 +149,11 @@ impl Watchdog {
 }
 
 impl Seat {
-    fn end(&self, message: &str) {
+    fn end(&self, trouble: &ServerTrouble) {
         self.cut.send_if_modified(|reported| {
             let is_new = reported.is_none();
             if is_new {
-                *reported = Some(message.to_owned());
+                *reported = Some(trouble.clone());
             }
             is_new
         });
@@ -166,7 +161,7 @@ impl Seat {
 
     /// What its requests came to, and how many wait.
     fn counts(&self) -> (Served, usize) {
-        let asked = lock(&self.asked);
+        let asked = self.asked.lock();
         (asked.served, asked.waiting.len())
     }
 }
@@ -182,17 +177,17 @@ impl Informer {
                 at,
                 ..
             } if dialect.generates() => {
-                let mut asked = lock(&self.seat.asked);
+                let mut asked = self.seat.asked.lock();
                 asked.served.sent += 1;
                 asked.waiting.insert(*number, *at);
             }
             GatewayEvent::FirstToken { number, .. } => {
-                let mut asked = lock(&self.seat.asked);
+                let mut asked = self.seat.asked.lock();
                 asked.served.generated += 1;
                 asked.waiting.remove(number);
             }
             GatewayEvent::Finished(attempt) => {
-                lock(&self.seat.asked).waiting.remove(&attempt.number);
+                self.seat.asked.lock().waiting.remove(&attempt.number);
                 if matches!(
                     attempt.outcome,
                     Outcome::Unreachable | Outcome::Truncated | Outcome::UpstreamError
@@ -207,25 +202,21 @@ impl Informer {
 
 impl Cut {
     /// Waits for the sentry to end the session; tells why. For ever when it never does.
-    pub async fn wait(&mut self) -> String {
+    pub async fn wait(&mut self) -> ServerTrouble {
         let reported = self.0.wait_for(Option::is_some).await;
-        let message = reported.ok().and_then(|reported| reported.clone());
-        match message {
-            Some(message) => message,
+        let trouble = reported.ok().and_then(|reported| reported.clone());
+        match trouble {
+            Some(trouble) => trouble,
             None => std::future::pending().await,
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use bytes::Bytes;
-    use flashrig_record::{Dialect, Role};
+    use flashrig_record::{Dialect, Fact as _, Role, ServerLoss};
 
     const LIMIT: Duration = Duration::from_secs(10);
 
@@ -277,11 +268,13 @@ mod tests {
     async fn a_session_is_ended_once_and_those_that_come_after_the_loss_at_once() {
         let watchdog = Watchdog::new(LIMIT);
         let (_informer, mut cut) = watchdog.seat();
-        watchdog.end_all("it died");
-        lock(&watchdog.seats)[0].end("something later");
-        assert_eq!(cut.wait().await, "it died");
+        let [died, later] = ["it died", "something later"]
+            .map(|text| ServerTrouble::Lost(ServerLoss::other(text.to_owned())));
+        watchdog.end_all(&died);
+        watchdog.seats.lock()[0].end(&later);
+        assert_eq!(cut.wait().await, died);
         let (_informer, mut late) = watchdog.seat();
-        assert_eq!(late.wait().await, "it died");
+        assert_eq!(late.wait().await, died);
         assert!(watchdog.is_over());
     }
 }

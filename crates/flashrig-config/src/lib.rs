@@ -2,24 +2,19 @@
 //!
 //! Validation happens here and in the rooms' own `raw` modules, once, at the edge.
 
-mod duration;
 mod errors;
 mod expression;
-mod lists;
 mod names;
 mod places;
 mod profiles;
 mod template;
 mod toml_file;
-mod units;
 
-pub use duration::{DurationError, format_duration, parse_duration};
 pub use errors::error_chain;
 pub use expression::Expression;
-pub use lists::{Numbers, Sizes, parse_numbers, parse_sizes};
+pub use flashrig_units::*;
 pub use names::nearest;
 pub use places::cache_folder;
 pub use profiles::{ProfileError, Profiles};
 pub use template::Template;
 pub use toml_file::{FileError, read, read_toml};
-pub use units::{format_seconds, format_tokens, parse_count};

@@ -3,11 +3,12 @@
 use std::fmt::{Display, Formatter, Result};
 
 use super::placed::in_rounds;
-use super::{format_tokens, plural, times_over};
+use super::times_over;
 use crate::{
     NamedUnit, ProofSource, RowFault, RowProof, RunState, SweepWarning, UnitFailure, UnitFault,
     joined,
 };
+use flashrig_units::{format_tokens, plural};
 
 impl Display for UnitFailure {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {

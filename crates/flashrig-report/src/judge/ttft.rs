@@ -4,7 +4,7 @@ use super::models::of_load;
 use crate::judge::life::restarted;
 use crate::stats::median;
 use flashrig_clock::Seconds;
-use flashrig_record::wording::{format_seconds, format_tokens};
+use flashrig_config::{format_seconds, format_tokens};
 use flashrig_record::{
     CellStopReason, Lane, LoadRun, LoadVerdict, LoadWarning, Measured, Outcome, StopKind,
     StoppedBecause, TtftReason, TtftRow, TtftSpread, Turn,

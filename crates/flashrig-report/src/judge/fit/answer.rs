@@ -5,7 +5,7 @@ use super::recall;
 use crate::judge::Answer;
 use crate::judge::life::restarted;
 use crate::judge::models::of_load;
-use flashrig_record::wording::format_tokens;
+use flashrig_config::format_tokens;
 use flashrig_record::{Cell, CellPlace, CellVerdict, FailedSize, Fits, LoadRun, LoadWarning};
 
 /// Below this share of cached prompt tokens the server reads most of every warm prompt again.

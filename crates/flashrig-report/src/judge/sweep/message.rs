@@ -1,6 +1,6 @@
 //! What combinations and figures are called.
 
-use flashrig_record::wording::{format_tokens, plural};
+use flashrig_config::{format_tokens, plural};
 use flashrig_record::{FigureKind, FigureOf, Sweep, SweepRow};
 
 /// The settings of a combination that differ between combinations, e.g. `parallel=4, batch=512`.
@@ -38,10 +38,10 @@ pub fn figure_label(of: FigureOf) -> String {
     match (of.sessions, of.context_tokens) {
         (Some(n), Some(tokens)) => format!(
             "{what} of {} at {}",
-            plural(n.into(), "session"),
+            plural(n, "session"),
             format_tokens(tokens)
         ),
-        (Some(n), None) => format!("{what} of {} at once", plural(n.into(), "request")),
+        (Some(n), None) => format!("{what} of {} at once", plural(n, "request")),
         (None, Some(tokens)) => format!("{what} at {}", format_tokens(tokens)),
         (None, None) => what.to_owned(),
     }
