@@ -2,19 +2,21 @@
 //!
 //! Validation happens here and in the rooms' own `raw` modules, once, at the edge.
 
+mod document;
 mod errors;
 mod expression;
+mod file_error;
 mod names;
 mod places;
 mod profiles;
 mod template;
-mod toml_file;
 
+pub use document::Document;
 pub use errors::error_chain;
 pub use expression::Expression;
+pub use file_error::{FileError, Position, read};
 pub use flashrig_units::*;
 pub use names::nearest;
 pub use places::cache_folder;
 pub use profiles::{ProfileError, Profiles};
 pub use template::Template;
-pub use toml_file::{FileError, read, read_toml};

@@ -16,6 +16,16 @@ pub const THRESHOLDS: Thresholds = Thresholds {
     fail: 2.0,
 };
 
+/// Facts as their sentences.
+pub fn texts<F: ToString>(facts: &[F]) -> Vec<String> {
+    facts.iter().map(F::to_string).collect()
+}
+
+/// A fact of which only the sentence is known.
+pub fn said<F: Fact>(text: &str) -> F {
+    F::other(text.to_owned())
+}
+
 /// An attempt from `head` to `end`, in seconds.
 pub fn attempt(
     role: Role,

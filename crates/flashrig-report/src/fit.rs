@@ -339,7 +339,7 @@ mod tests {
     use super::*;
     use crate::judge::fit::{cells, verdict};
     use flashrig_record::testing::{K32, K256, fit_run as run, measured};
-    use flashrig_record::{CellStop, LeftOut, StopKind};
+    use flashrig_record::{CellStop, LeftOut, LeftOutReason, StopKind};
 
     fn judged(mut run: LoadRun) -> String {
         run.cells = cells(&run);
@@ -355,7 +355,7 @@ mod tests {
         refused.warm_span_s = None;
         refused.stopped = Some(CellStop {
             kind: StopKind::Refused,
-            message: "s2's first turn was refused: no room".to_owned(),
+            reason: flashrig_record::testing::said("s2's first turn was refused: no room"),
         });
         refused
     }

@@ -1,6 +1,6 @@
 use super::*;
-use flashrig_record::{ErrorDetail, RefusalKind};
 use flashrig_record::testing::attempt;
+use flashrig_record::{ErrorDetail, RefusalKind};
 
 fn evidence<'a>(attempts: &'a [Attempt], transcript: &'a Summary, exit: Exit) -> Evidence<'a> {
     Evidence {
@@ -52,7 +52,11 @@ fn exit_1_after_a_recovered_error_is_completed_and_says_so() {
     ];
     let outcome = judge(&evidence(&attempts, &done(), Exit::Code(1)));
     assert_eq!(outcome.status, Status::Completed);
-    assert!(outcome.detail.to_string().contains("code 1"), "{}", outcome.detail);
+    assert!(
+        outcome.detail.to_string().contains("code 1"),
+        "{}",
+        outcome.detail
+    );
 }
 
 #[test]
@@ -149,7 +153,10 @@ fn a_prompt_beyond_the_context_names_the_knob() {
         outcome.detail
     );
     assert!(
-        outcome.detail.to_string().contains("40000 tokens requested"),
+        outcome
+            .detail
+            .to_string()
+            .contains("40000 tokens requested"),
         "{}",
         outcome.detail
     );
