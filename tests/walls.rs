@@ -36,8 +36,13 @@ const WALLS: &[Wall] = &[
         forbidden: &[ASYNC, FILES],
     },
     Wall {
-        name: "flashrig-config",
+        name: "flashrig-units",
         may_know: &[],
+        forbidden: &[ASYNC, FILES, &["nix"]],
+    },
+    Wall {
+        name: "flashrig-config",
+        may_know: &["flashrig-units"],
         forbidden: &[ASYNC, FILES, &["nix"]],
     },
     Wall {
@@ -47,7 +52,7 @@ const WALLS: &[Wall] = &[
     },
     Wall {
         name: "flashrig-record",
-        may_know: &["flashrig-clock", "llm-observe"],
+        may_know: &["flashrig-clock", "flashrig-units", "llm-observe"],
         forbidden: &[ASYNC, FILES],
     },
     Wall {
@@ -56,6 +61,7 @@ const WALLS: &[Wall] = &[
             "flashrig-clock",
             "flashrig-config",
             "flashrig-record",
+            "flashrig-units",
             "llm-observe",
         ],
         forbidden: &[ASYNC, FILES],
@@ -69,9 +75,9 @@ const WALLS: &[Wall] = &[
         name: "flashrig-gateway",
         may_know: &[
             "flashrig-clock",
-            "flashrig-config",
             "flashrig-http",
             "flashrig-record",
+            "flashrig-units",
             "llm-observe",
         ],
         forbidden: &[FILES],
@@ -80,9 +86,9 @@ const WALLS: &[Wall] = &[
         name: "flashrig-load",
         may_know: &[
             "flashrig-clock",
-            "flashrig-config",
             "flashrig-http",
             "flashrig-record",
+            "flashrig-units",
             "llm-observe",
         ],
         forbidden: &[FILES],
@@ -94,12 +100,17 @@ const WALLS: &[Wall] = &[
     },
     Wall {
         name: "flashrig-sim",
-        may_know: &["flashrig-clock", "flashrig-config", "llm-observe"],
+        may_know: &["flashrig-clock", "flashrig-units", "llm-observe"],
         forbidden: &[FILES],
     },
     Wall {
         name: "flashrig-workspace",
-        may_know: &["flashrig-clock", "flashrig-record", "llm-observe"],
+        may_know: &[
+            "flashrig-clock",
+            "flashrig-record",
+            "flashrig-units",
+            "llm-observe",
+        ],
         forbidden: &[ASYNC],
     },
     Wall {
@@ -112,6 +123,7 @@ const WALLS: &[Wall] = &[
             "flashrig-process",
             "flashrig-record",
             "flashrig-sim",
+            "flashrig-units",
             "llm-observe",
         ],
         forbidden: &[&["git2", "ignore"]],

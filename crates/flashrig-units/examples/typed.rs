@@ -1,18 +1,13 @@
-//! Reads what people type: durations, sizes, and a name that is almost right.
+//! Reads what people type and writes it as people read it.
 
 #![expect(clippy::print_stdout, reason = "an example shows what it finds")]
 
-use flashrig_config::{format_duration, format_tokens, nearest, parse_count, parse_duration};
+use flashrig_units::{format_duration, format_tokens, parse_count, parse_duration, plural};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("90s is {}", format_duration(parse_duration("90s")?));
-    println!("32k is {} tokens", parse_count("32k")?);
+    println!("32k is {}", plural(parse_count("32k")?, "token"));
     println!("131072 tokens are {}", format_tokens(131_072));
-    let known = ["claude", "opencode", "codex"];
-    println!(
-        "did you mean {}?",
-        nearest("claud", known).unwrap_or("nothing")
-    );
     // A number without a unit is refused, and the error says how to write it.
     if let Err(error) = parse_duration("90") {
         println!("error: {error}");
