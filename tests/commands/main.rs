@@ -10,6 +10,7 @@ mod fit;
 mod gateway;
 mod managed;
 mod pair;
+mod samples;
 mod servers;
 mod sim;
 mod support;
