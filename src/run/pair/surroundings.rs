@@ -1,4 +1,4 @@
-//! What a pair needs around it: programs, results folder, server, agents, bases.
+//! What a pair needs around it: programs, agents, bases, what a simulated server plays.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,21 +6,19 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 
-use super::PairArgs;
-use super::typed::Typed;
+use super::prepare::Request;
 use crate::agent::{self, FindError, Found, Profile, find, install};
-use crate::cli::exit::{Exit, Failure, OrFail, usage};
-use crate::cli::loading::follow_log;
-use crate::cli::setting::Setting;
+use crate::exit::{Exit, Failure, OrFail, usage};
 use crate::plan::Agent;
+use crate::run::shared::setting::Setting;
 use crate::task::{Source, Task};
 use flashrig_record::Dialect;
-use flashrig_server::{Connected, Target, Wanted, connect};
+use flashrig_server::Target;
 use flashrig_sim::Script;
 use flashrig_workspace::Base;
 
 /// Every program that the tasks need is on PATH.
-pub fn needed_programs(tasks: &[Arc<Task>], setting: &Setting) -> Result<(), Failure> {
+pub(super) fn needed_programs(tasks: &[Arc<Task>], setting: &Setting) -> Result<(), Failure> {
     for task in tasks {
         for program in &task.needs {
             if setting.places.on_path(program).is_none() {
@@ -37,58 +35,50 @@ pub fn needed_programs(tasks: &[Arc<Task>], setting: &Setting) -> Result<(), Fai
     Ok(())
 }
 
-/// Reaches the server, starting it when it is the embedded one.
-pub async fn reach(args: &PairArgs, wanted: &Typed, target: &Target) -> Result<Connected, Failure> {
-    let scripts: BTreeMap<&str, Script> = wanted
-        .tasks
-        .iter()
-        .filter_map(|t| {
-            let walkthrough = t.walkthrough.clone()?;
-            let script = Script {
-                name: t.name.clone(),
-                prompt: t.prompt.clone(),
-                walkthrough,
-            };
-            Some((t.name.as_str(), script))
-        })
-        .collect();
-    if let (Target::Simulated { .. }, Some(task)) = (
-        target,
-        wanted.tasks.iter().find(|t| t.walkthrough.is_none()),
-    ) {
-        return Err(usage(format!(
-            "task {} has no walkthrough.toml for the simulated server to play; give it one, or \
-             name a real server with --server",
-            task.name
-        )));
+/// What the simulated server plays: a script for each task.
+///
+/// # Errors
+/// A task has none, and the server is simulated.
+pub(super) fn scripts(tasks: &[Arc<Task>], target: &Target) -> Result<Vec<Script>, Failure> {
+    let mut scripts = BTreeMap::new();
+    for task in tasks {
+        match (&task.walkthrough, target) {
+            (Some(walkthrough), _) => {
+                let script = Script {
+                    name: task.name.clone(),
+                    prompt: task.prompt.clone(),
+                    walkthrough: walkthrough.clone(),
+                };
+                scripts.insert(task.name.as_str(), script);
+            }
+            (None, Target::Simulated { .. }) => {
+                return Err(usage(format!(
+                    "task {} has no walkthrough.toml for the simulated server to play; give it \
+                     one, or name a real server with --server",
+                    task.name
+                )));
+            }
+            (None, _) => {}
+        }
     }
-    let asked = Wanted {
-        model: args.server.model.clone(),
-        context: args.server.context,
-        key_env: args.server.key_env.clone(),
-    };
-    let connected = connect(target, &asked, scripts.into_values().collect(), None).await;
-    let server = match connected {
-        Err(error) if error.is_mistyped() => Err(error).or_usage()?,
-        other => other.or_rig()?,
-    };
-    follow_log(args.server.server_log.as_deref(), target, &server.log_index)?;
-    Ok(server)
+    Ok(scripts.into_values().collect())
 }
 
 /// Finds, installs where that is wanted, and identifies every agent.
-pub async fn find_agents(
-    args: &PairArgs,
-    wanted: &Typed,
+pub(super) async fn find_agents(
+    request: &Request,
     setting: &Setting,
     note: &impl Fn(String),
 ) -> Result<BTreeMap<String, Arc<Agent>>, Failure> {
     let mut agents = BTreeMap::new();
-    for (name, profile) in &wanted.profiles {
-        let command = wanted.command.clone().filter(|_| profile.program.is_none());
+    for (name, profile) in &request.profiles {
+        let command = request
+            .command
+            .clone()
+            .filter(|_| profile.program.is_none());
         let found = match find(profile, command.as_ref(), &setting.places) {
             Ok(found) => found,
-            Err(FindError::NotInstalled { .. }) if !args.no_install => {
+            Err(FindError::NotInstalled { .. }) if request.install => {
                 installed(profile, setting, note).await?
             }
             Err(error @ FindError::CommandNeeded(_)) => return Err(error).or_usage(),
@@ -131,7 +121,7 @@ async fn installed(
 }
 
 /// One base for each distinct source, in the order of the tasks.
-pub fn bases(tasks: &[Arc<Task>], scratch: &Path) -> Result<Vec<Base>, Failure> {
+pub(super) fn bases(tasks: &[Arc<Task>], scratch: &Path) -> Result<Vec<Base>, Failure> {
     let mut made: BTreeMap<String, Base> = BTreeMap::new();
     let mut bases = Vec::with_capacity(tasks.len());
     for task in tasks {
@@ -149,12 +139,12 @@ pub fn bases(tasks: &[Arc<Task>], scratch: &Path) -> Result<Vec<Base>, Failure> 
 }
 
 /// The protocols that agents are known to speak.
-pub fn dialects(agents: &BTreeMap<String, Arc<Agent>>) -> BTreeSet<Dialect> {
+pub(super) fn dialects(agents: &BTreeMap<String, Arc<Agent>>) -> BTreeSet<Dialect> {
     agents.values().filter_map(|a| a.profile.dialect).collect()
 }
 
 /// 32 random bytes from the system, hexadecimal.
-pub fn secret() -> std::io::Result<String> {
+pub(super) fn secret() -> std::io::Result<String> {
     use std::io::Read as _;
     let mut bytes = [0u8; 32];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;

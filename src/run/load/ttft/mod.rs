@@ -2,6 +2,7 @@
 //!
 //! A server that stops answering ends the run; what was measured stays. Nothing is judged here.
 
+mod prepare;
 mod stall;
 
 use std::sync::Arc;
@@ -13,9 +14,9 @@ use tokio::task::JoinSet;
 
 use stall::{is_lost, note, stopped};
 
-use super::rounds::own_cpu;
-use super::server_life::{self, Lost, bring_back, found_lost, report_lost};
-use super::{Bus, RunError, Stop, warm_up_sessions};
+use crate::run::shared::instrument::own_cpu;
+use crate::run::shared::server_life::{self, Lost, bring_back, found_lost, report_lost};
+use crate::run::{Bus, RunError, Stop, warm_up_sessions};
 use flashrig_clock::Seconds;
 use flashrig_config::error_chain;
 use flashrig_load::{Client, Meter, Prepared, SessionAttempt, SessionPlan, WarmUp, salt};
@@ -30,6 +31,8 @@ use flashrig_server::{Connected, IdleError, Served, Watcher, wait_idle, watch_pu
 const IDLE_LIMIT: Duration = Duration::from_secs(600);
 /// Name of the one long prompt among the short ones.
 pub use flashrig_report::judge::ttft::LONG;
+
+pub use prepare::{Request, prepare};
 
 /// Everything that a run needs, prepared.
 #[derive(Debug)]
@@ -237,7 +240,7 @@ async fn measure(
         idle => idle?,
     };
     measured.was_idle(idle.waited, idle.by, speed);
-    let requests = prepare(context, round, agents).await?;
+    let requests = prompts(context, round, agents).await?;
     context.client.connect(requests.len()).await;
     let mut watch = context.watcher.span();
     watch.open().await;
@@ -272,7 +275,7 @@ async fn measure(
 
 /// Builds all prompts before any clock starts. Prompts of one step begin alike when they are to;
 /// those of two steps never do.
-async fn prepare(
+async fn prompts(
     context: &TtftContext,
     round: u32,
     agents: u32,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::rounds::Context;
+use super::context::Context;
 use crate::plan::SessionPlan;
 use crate::task::Source;
 use flashrig_process::Sandbox;

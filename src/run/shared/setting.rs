@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::args::SandboxArg;
-use super::exit::{Failure, OrFail};
 use crate::agent::{Places, cache_folder};
+use crate::exit::{Failure, OrFail};
 use flashrig_process::{Sandbox, SandboxChoice};
 
 /// The surroundings of a command.
@@ -38,11 +37,9 @@ impl Setting {
 }
 
 /// Settles how sessions are contained.
-pub async fn sandbox(choice: SandboxArg) -> Result<Sandbox, Failure> {
-    let choice = match choice {
-        SandboxArg::Auto => SandboxChoice::Auto,
-        SandboxArg::Bubblewrap => SandboxChoice::Bubblewrap,
-        SandboxArg::None => SandboxChoice::None,
-    };
-    Sandbox::detect(choice).await.or_rig()
+///
+/// # Errors
+/// Bubblewrap was asked for by name and cannot be used.
+pub async fn sandbox(choice: impl Into<SandboxChoice>) -> Result<Sandbox, Failure> {
+    Sandbox::detect(choice.into()).await.or_rig()
 }

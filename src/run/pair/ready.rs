@@ -1,7 +1,7 @@
 //! Making a session ready: workspace, home, gateway, supervised program. Nothing runs yet.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,11 +9,12 @@ use anyhow::Context as _;
 use sha2::{Digest, Sha256};
 
 use super::bodies::SessionBodies;
-use super::bus::{Live, Step};
-use super::rounds::Context;
+use super::context::Context;
 use super::watchdog::{Cut, Informer, Watchdog};
 use crate::agent::{HOME_FOLDERS, Values, launch};
 use crate::plan::SessionPlan;
+use crate::run::shared::bus::{Live, Step};
+use crate::run::shared::scratch::remove_all;
 use flashrig_clock::Stamp;
 use flashrig_gateway::egress::{AllowList, EgressGuard, GuardConfig};
 use flashrig_gateway::{Gate, GatewayEvent, GatewaySession, Limits, ListenConfig, Session};
@@ -161,25 +162,6 @@ fn places(
     };
     make().with_context(|| format!("session {}: cannot make its folders", plan.id))?;
     Ok(places)
-}
-
-/// Removes a folder that may hold folders without write permission (Go's module cache, say).
-pub fn remove_all(folder: &Path) -> std::io::Result<()> {
-    if fs::remove_dir_all(folder).is_ok() {
-        return Ok(());
-    }
-    make_writable(folder);
-    fs::remove_dir_all(folder)
-}
-
-fn make_writable(folder: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|t| t.is_dir()) {
-            make_writable(&entry.path());
-        }
-    }
 }
 
 async fn open_gateway(

@@ -7,12 +7,12 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::bodies::{Found, SessionBodies};
-use super::bus::{Live, Step};
-use super::prepare::{Places, Ready};
-use super::stop::Stop;
+use super::ready::{Places, Ready};
 use super::watchdog::Cut;
 use crate::agent::{Ending, Meaning, Reader, Summary};
 use crate::plan::SessionPlan;
+use crate::run::shared::bus::{Live, Step};
+use crate::run::shared::stop::Stop;
 use flashrig_clock::Stamp;
 use flashrig_config::format_duration;
 use flashrig_gateway::GatewaySession;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::server_life::{Lost, Missed, lost};
+use crate::run::shared::server_life::{Lost, Missed, lost};
 use flashrig_clock::Stamp;
 use flashrig_gateway::GatewayEvent;
 use flashrig_record::Outcome;

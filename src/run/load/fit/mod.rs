@@ -4,23 +4,25 @@
 //! |---|---|
 //! | `cell` | one combination: cold turns at once, then warm turns, and how it ends early |
 //! | `lanes` | the sessions of a combination, and what became of those that were broken off |
+//! | `prepare` | from a request to a run that can begin or go on |
 //! | `sides` | short requests beside them |
 //!
 //! Nothing is judged here but whether a size need not be measured any more.
 
 mod cell;
 mod lanes;
+mod prepare;
 mod sides;
 
 use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::rounds::own_cpu;
-use super::server_life::{self, bring_back, is_lost, report_lost};
-use super::{Bus, RunError, Stop, warm_up_sessions};
 use crate::plan::grid::{Step, lone_steps, size_steps, steps};
 use crate::plan::search::{Found, Search};
+use crate::run::shared::instrument::own_cpu;
+use crate::run::shared::server_life::{self, bring_back, is_lost, report_lost};
+use crate::run::{Bus, RunError, Stop, warm_up_sessions};
 use crate::store::StoreError;
 use flashrig_clock::Seconds;
 use flashrig_config::format_tokens;
@@ -33,6 +35,8 @@ use flashrig_report::judge::fit::{
     blocked, cell as judge_cell, cells, is_finished, passes, verdict,
 };
 use flashrig_server::{Connected, Watcher};
+
+pub use prepare::{Request, prepare};
 
 /// Everything that a run needs, prepared.
 #[derive(Debug)]

@@ -1,99 +1,24 @@
 //! All rounds of a run, from prepared surroundings to the sealed record.
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::bail;
-use std::collections::BTreeSet;
 
 use super::arm;
-use super::bodies::Bodies;
-use super::bus::Bus;
-use super::scratch::Scratch;
-use super::server_life::{self, Lost, bring_back, is_lost, report_lost};
-use super::stop::Stop;
-use super::warm_up::warm_up;
-use crate::agent::Places;
-use crate::plan::{Plan, arm_order};
-use crate::store::StoreError;
-use flashrig_clock::Seconds;
-use flashrig_gateway::EventLoop;
-use flashrig_http::LagMeter;
-use flashrig_process::Sandbox;
-use flashrig_record::{Arm, ArmKind, CachePolicy, Dialect, Run, What};
+use super::context::Context;
+use crate::plan::arm_order;
+use crate::run::shared::RunError;
+use crate::run::shared::instrument::own_cpu;
+use crate::run::shared::server_life::{self, Lost, bring_back, is_lost, report_lost};
+use crate::run::shared::warm_up::warm_up;
+use flashrig_record::{Arm, ArmKind, CachePolicy, Run, What};
 use flashrig_report::judge::{round_validity, verdict};
-use flashrig_server::{Connected, Watcher};
-use flashrig_workspace::Base;
-
-/// Everything that a run needs, prepared.
-#[derive(Debug)]
-pub struct Context {
-    /// What will be run.
-    pub plan: Plan,
-    /// The server.
-    pub server: Connected,
-    /// The protocols that agents speak, in which the server is warmed up.
-    pub dialects: BTreeSet<Dialect>,
-    /// Watches it.
-    pub watcher: Watcher,
-    /// The base of each session, in the order of the plan.
-    pub bases: Vec<Base>,
-    /// The folder for workspaces and homes.
-    pub scratch: Scratch,
-    /// The results folder.
-    pub results: PathBuf,
-    /// How process trees are kept together.
-    pub sandbox: Sandbox,
-    /// The flashrig binary.
-    pub shim: PathBuf,
-    /// The operator's environment, and where programs are looked for.
-    pub places: Places,
-    /// What tokens and nonces are made from.
-    pub secret: String,
-    /// Where everything is told.
-    pub bus: Bus,
-    /// The wish to stop.
-    pub stop: Stop,
-    /// Reads and keeps the bodies of requests and answers.
-    pub bodies: Bodies,
-    /// Whether workspaces are kept.
-    pub keep: bool,
-    /// Processors.
-    pub cores: Option<u32>,
-    /// Measures how late the rig's own event loop is.
-    pub lag: LagMeter,
-    /// Where all listeners run.
-    pub event_loop: EventLoop,
-    /// Whether the note about users' repositories was given.
-    pub noted: AtomicBool,
-}
-
-impl Context {
-    /// Gives a remark, unless one was given in this run.
-    pub fn note_once(&self, text: String) {
-        if !self.noted.swap(true, Ordering::Relaxed) {
-            self.bus.note(text);
-        }
-    }
-}
 
 /// How a run ended.
 #[derive(Clone, Debug)]
 pub struct Done {
     /// The sealed record.
     pub run: Run,
-}
-
-/// A run that could not be recorded.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The results folder cannot be written.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// Nothing was recorded.
-    #[error("the run was not recorded")]
-    Nothing,
 }
 
 /// Runs every round and seals the record. A failure of the rig ends the run early and is
@@ -230,22 +155,4 @@ async fn warm_up_again(context: &Context) -> anyhow::Result<()> {
     });
     context.stop.unless(warming).await.transpose()?;
     Ok(())
-}
-
-/// CPU time of this process, user and system.
-pub(super) fn own_cpu() -> Option<Seconds> {
-    use nix::sys::resource::{UsageWho, getrusage};
-    let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
-    let seconds = |t: nix::sys::time::TimeVal| {
-        use nix::sys::time::TimeValLike;
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "microseconds of CPU stay below 2^53"
-        )]
-        let s = t.num_microseconds() as f64 / 1e6;
-        s
-    };
-    Some(Seconds(
-        seconds(usage.user_time()) + seconds(usage.system_time()),
-    ))
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::anyhow;
 
-use super::exit::{Exit, Failure};
-use flashrig_clock::Origin;
+use crate::exit::{Exit, Failure};
+use flashrig_clock::{Origin, Seconds};
 use flashrig_record::{Host, Rig};
 
 /// flashrig itself; `sandbox` tells how sessions are contained.
@@ -63,4 +63,22 @@ pub fn writable(results: &Path) -> Result<(), Failure> {
                 results.display()
             ),
         })
+}
+
+/// CPU time of this process, user and system.
+pub fn own_cpu() -> Option<Seconds> {
+    use nix::sys::resource::{UsageWho, getrusage};
+    let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
+    let seconds = |t: nix::sys::time::TimeVal| {
+        use nix::sys::time::TimeValLike;
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "microseconds of CPU stay below 2^53"
+        )]
+        let s = t.num_microseconds() as f64 / 1e6;
+        s
+    };
+    Some(Seconds(
+        seconds(usage.user_time()) + seconds(usage.system_time()),
+    ))
 }

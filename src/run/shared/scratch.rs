@@ -179,7 +179,7 @@ fn remove_stale(own: &Path) {
             && let Ok(lock) = File::open(&path)
             && lock.try_lock().is_ok()
         {
-            let _ = super::prepare::remove_all(&path);
+            let _ = remove_all(&path);
         }
     }
 }
@@ -187,10 +187,28 @@ fn remove_stale(own: &Path) {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let held = hold(&self.own);
-        let _ = super::prepare::remove_all(&self.folder);
+        let _ = remove_all(&self.folder);
         // Where no other run uses it, nothing stays behind.
         if held.is_ok() {
             let _ = fs::remove_dir(&self.own);
+        }
+    }
+}
+
+/// Removes a folder that may hold folders without write permission (Go's module cache, say).
+pub fn remove_all(folder: &Path) -> io::Result<()> {
+    if fs::remove_dir_all(folder).is_ok() {
+        return Ok(());
+    }
+    make_writable(folder);
+    fs::remove_dir_all(folder)
+}
+
+fn make_writable(folder: &Path) {
+    let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|t| t.is_dir()) {
+            make_writable(&entry.path());
         }
     }
 }

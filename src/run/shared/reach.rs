@@ -1,27 +1,18 @@
-//! What `fit` and `ttft` have in common between what was typed and a prepared run: the server
-//! reached, a client aimed at it, a record begun.
+//! From what was asked for to a server that was reached.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
-use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::args::ServerArgs;
-use super::exit::{Exit, Failure, OrFail, usage};
-use super::instrument::{host, rig, started_at};
-use crate::run::{Live, command_line, unless_stalled, warm_up_sessions};
-use flashrig_clock::Origin;
-use flashrig_load::{Aim, Client, LoadLimits, WarmUp, calibrate, choose_dialect};
-use flashrig_record::{Calibration, LoadRun, LoadSpec, LoadWhat, RUN_SCHEMA, RunState};
+use crate::exit::{Exit, Failure, OrFail, usage};
+use crate::plan::server::ServerRequest;
 use flashrig_server::{Change, Connected, LogIndex, Reset, Target, Wanted, connect, log_tail};
+use flashrig_sim::Script;
 
 /// Seeds stay below what every JSON reader can hold.
 const MAX_SEED: u64 = 1 << 53;
-
-/// Where the progress of such a run is told.
-pub type Reported = mpsc::UnboundedSender<Live<LoadWhat>>;
 
 /// A seed that no earlier run had.
 pub fn new_seed() -> u64 {
@@ -88,40 +79,30 @@ pub fn can_reset(target: &Target, wanted: bool) -> Result<(), Failure> {
     }
 }
 
-/// Reaches the server, starting it when it is the embedded or a managed one.
+/// Reaches the server, starting it when it is the embedded or a managed one. `scripts` are what the
+/// embedded one plays.
 ///
 /// # Errors
 /// It is not there, or cannot be what was asked for.
 pub async fn reach(
-    args: &ServerArgs,
-    model: Option<String>,
+    request: &ServerRequest,
     target: &Target,
-    live: &Reported,
+    scripts: Vec<Script>,
+    note: &impl Fn(String),
 ) -> Result<Connected, Failure> {
-    no_log_of_ours(args.server_log.as_deref(), target)?;
-    let note = |text: String| {
-        let _ = live.send(Live::Note(text));
-    };
-    note_start(target, &note);
-    if let Target::Simulated { profile, speed, .. } = target
-        && *speed <= 1.0
-        && args.speed.is_none()
-    {
-        note(format!(
-            "{} is simulated at the speed of a real server; --speed 50 makes it 50 times as fast",
-            profile.name
-        ));
-    }
+    no_log_of_ours(request.server_log.as_deref(), target)?;
+    note_start(target, note);
     let wanted = Wanted {
-        model,
-        context: args.context,
-        key_env: args.key_env.clone(),
+        model: request.model.clone(),
+        context: request.context,
+        key_env: request.key_env.clone(),
     };
-    let server = match connect(target, &wanted, Vec::new(), None).await {
+    let mut server = match connect(target, &wanted, scripts, None).await {
         Err(error) if error.is_mistyped() => Err(error).or_usage()?,
         other => other.or_rig()?,
     };
-    follow_log(args.server_log.as_deref(), target, &server.log_index)?;
+    follow_log(request.server_log.as_deref(), target, &server.log_index)?;
+    server.record.settings.clone_from(&request.sets);
     Ok(server)
 }
 
@@ -180,105 +161,4 @@ pub fn follow_log(
 ) -> Result<(), Failure> {
     no_log_of_ours(file, target)?;
     file.map_or(Ok(()), |file| log_index.follow(file).or_usage())
-}
-
-/// A client for the server, in a dialect in which it streams.
-///
-/// # Errors
-/// It streams in none.
-pub async fn aim(
-    server: &Connected,
-    limit: Duration,
-    origin: Origin,
-    live: &Reported,
-) -> Result<Client, Failure> {
-    let _ = live.send(Live::Note(format!(
-        "finding out how {} counts tokens",
-        server.record.name
-    )));
-    let choosing = choose_dialect(&server.upstream, &server.record.model, limit);
-    let dialect = unless_stalled(server, None, limit, choosing)
-        .await
-        .or_rig()?;
-    let aim = Aim {
-        upstream: server.upstream.clone(),
-        model: server.record.model.clone(),
-        dialect,
-        limits: LoadLimits {
-            first_token: limit,
-            silence: limit,
-        },
-        speed: speed(server),
-    };
-    Ok(Client::new(aim, origin))
-}
-
-/// Finds out how the server counts tokens.
-///
-/// # Errors
-/// It does not stream, tells no usage, refuses, fails or stalls.
-pub async fn calibrated(
-    server: &Connected,
-    client: &Client,
-    seed: u64,
-) -> Result<Calibration, Failure> {
-    let limit = client.aim().limits_on_the_wall().first_token;
-    let counting = calibrate(client, seed);
-    unless_stalled(server, Some(client), limit, counting)
-        .await
-        .or_rig()
-}
-
-/// Sends an unscored prompt of the shape of those that are measured.
-///
-/// # Errors
-/// The server refuses, fails or stalls.
-pub async fn warmed_up(
-    server: &Connected,
-    client: &Client,
-    calibration: &Calibration,
-    shape: WarmUp,
-    live: &Reported,
-) -> Result<(), Failure> {
-    let message = format!("warming up {}", server.record.name);
-    let _ = live.send(Live::Note(message));
-    warm_up_sessions(server, client, calibration, shape)
-        .await
-        .or_rig()
-}
-
-/// Seconds of the server's own time in a wall second.
-pub fn speed(server: &Connected) -> f64 {
-    server.record.speed.unwrap_or(1.0)
-}
-
-/// A record of which nothing is measured yet.
-pub fn begun(
-    command: &str,
-    id: String,
-    origin: &Origin,
-    server: &Connected,
-    spec: &LoadSpec,
-    calibration: Calibration,
-) -> LoadRun {
-    LoadRun {
-        schema: RUN_SCHEMA.to_owned(),
-        id,
-        command: command.to_owned(),
-        command_line: command_line(Some(&server.upstream)),
-        started_at: started_at(origin),
-        state: RunState::Unfinished,
-        stopped_because: None,
-        rig: rig("none"),
-        host: host(),
-        server: server.record.clone(),
-        spec: spec.clone(),
-        calibration: Some(calibration),
-        measured: Vec::new(),
-        left_out: Vec::new(),
-        resumed: 0,
-        cells: Vec::new(),
-        ttft: Vec::new(),
-        verdict: None,
-    }
 }

@@ -8,7 +8,8 @@ use anyhow::{Context as _, bail};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-use super::{Bus, Stop};
+use super::bus::Bus;
+use super::stop::Stop;
 use crate::store::StoreError;
 use flashrig_clock::{Origin, Seconds, Stamp};
 use flashrig_config::format_seconds;

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
+use super::context::Context;
 use super::drive::Gone;
-use super::prepare::remove_all;
-use super::rounds::Context;
 use crate::agent::{HOME_FOLDERS, Places, base_environment};
+use crate::run::shared::scratch::remove_all;
 use crate::store::write_atomically;
 use crate::verify::{CheckExit, CheckRun, CheckRunner, verify};
 use flashrig_process::{CommandExit, Sandbox, Spec, run_command};

@@ -10,7 +10,7 @@ use super::lanes::{Broken, Lanes, name};
 use super::sides::{Over, Sides};
 use crate::plan::grid::Step;
 use crate::run::Stop;
-use crate::run::server_life::{Lost, found_lost};
+use crate::run::shared::server_life::{Lost, found_lost};
 use flashrig_clock::Seconds;
 use flashrig_load::{Meter, Prepared, SessionAttempt, SessionPlan, salt};
 use flashrig_record::{Lane, Measured, SideTurn, StopKind, Turn};

@@ -3,7 +3,7 @@
 
 use super::{TtftContext, turns};
 use crate::run::Lost;
-use crate::run::server_life::found_lost;
+use crate::run::shared::server_life::found_lost;
 use flashrig_record::{CellStop, Lane, Outcome, StopKind, Turn};
 use flashrig_server::{Pulse, Served, pulse, stall_message};
 
