@@ -11,7 +11,7 @@ use crate::run::shared::RunError;
 use crate::run::shared::instrument::own_cpu;
 use crate::run::shared::server_life::{self, Lost, bring_back, is_lost, report_lost};
 use crate::run::shared::warm_up::warm_up;
-use flashrig_record::{Arm, ArmKind, CachePolicy, Run, What};
+use flashrig_record::{Arm, ArmKind, CachePolicy, InvalidReason, Run, What};
 use flashrig_report::judge::{round_validity, verdict};
 
 /// How a run ended.
@@ -58,10 +58,11 @@ async fn rounds(context: &Context) -> anyhow::Result<()> {
         let Some((arms, lost)) = arms(context, round, &kinds).await? else {
             return Ok(());
         };
-        let (_, mut invalid_reasons) = round_validity(&arms, context.plan.sessions.len(), &kinds);
+        let mut invalid_reasons = round_validity(&arms, context.plan.sessions.len(), &kinds);
         let is_cut = arms.len() < kinds.len() && arms.iter().all(|a| a.server_lost.is_none());
         if let Some(lost) = lost.as_ref().filter(|_| is_cut) {
-            invalid_reasons.push(lost.label());
+            let loss = lost.loss();
+            invalid_reasons.push(InvalidReason::ServerLost { loss }.into());
         }
         context.bus.fact(What::RoundFinished {
             round,

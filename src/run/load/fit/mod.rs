@@ -21,7 +21,7 @@ use anyhow::Context as _;
 use crate::plan::grid::{Step, lone_steps, size_steps, steps};
 use crate::plan::search::{Found, Search};
 use crate::run::shared::instrument::own_cpu;
-use crate::run::shared::server_life::{self, bring_back, is_lost, report_lost};
+use crate::run::shared::server_life::{self, Lost, bring_back, is_lost, report_lost};
 use crate::run::{Bus, RunError, Stop, warm_up_sessions};
 use crate::store::StoreError;
 use flashrig_clock::Seconds;
@@ -73,10 +73,7 @@ impl FitContext {
         tokio::select! {
             biased;
             () = stop.wait() => Stop::of_a_cell(),
-            death = self.server.life.died() => CellStop {
-                kind: StopKind::Failed,
-                message: death.message,
-            },
+            death = self.server.life.died() => Lost::died(&self.server, death).of_a_cell(),
         }
     }
 
