@@ -57,6 +57,7 @@ pub fn session(id: &str, start: f64, end: f64) -> Session {
         folder: id.into(),
         task: id.into(),
         agent: AgentId {
+            profile_file: None,
             name: "command".into(),
             version: None,
         },
@@ -108,9 +109,11 @@ pub fn session(id: &str, start: f64, end: f64) -> Session {
 /// A run of these sessions before its first round.
 pub fn run(ids: &[&str]) -> Run {
     let spec = |id: &&str| SessionSpec {
+        task_folder: None,
         id: (*id).into(),
         task: (*id).into(),
         agent: AgentId {
+            profile_file: None,
             name: "command".into(),
             version: None,
         },
@@ -134,6 +137,7 @@ pub fn run(ids: &[&str]) -> Run {
             cores: None,
         },
         server: Server {
+            profile_file: None,
             url: "http://127.0.0.1:1".into(),
             name: "server".into(),
             simulated: true,
@@ -196,6 +200,7 @@ pub fn fit_run(contexts: &[u64], sessions: &[u32], rounds: u32) -> LoadRun {
             cores: None,
         },
         server: Server {
+            profile_file: None,
             name: "flash-next".into(),
             url: "http://127.0.0.1:1".into(),
             simulated: true,
