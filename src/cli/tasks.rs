@@ -1,8 +1,9 @@
 //! `flashrig tasks list|verify`.
 
+use clap::Subcommand;
 use serde::Serialize;
 
-use super::args::TasksCommand;
+use super::args::SandboxArg;
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail};
 use super::setting::{Setting, sandbox};
@@ -15,6 +16,21 @@ use flashrig_workspace::Base;
 /// Lines of a failed check's output that are shown, and characters of each.
 const SHOWN_LINES: usize = 12;
 const SHOWN_CHARS: usize = 200;
+
+/// `flashrig tasks`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum TasksCommand {
+    /// List the tasks
+    List,
+    /// Prove tasks: untouched must fail, the reference solution pass, every cheat fail
+    Verify {
+        /// Tasks [default: all]
+        names: Vec<String>,
+        /// How checks are contained
+        #[arg(long, value_enum, default_value_t = SandboxArg::Auto)]
+        sandbox: SandboxArg,
+    },
+}
 
 #[derive(Default, Serialize)]
 struct Row {
