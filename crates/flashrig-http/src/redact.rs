@@ -30,9 +30,7 @@ const SHORTEST: usize = 6;
 pub fn is_secret(value: &str) -> bool {
     let has = |kind: fn(&u8) -> bool| value.bytes().any(|byte| kind(&byte));
     value.len() >= LONG
-        || (value.len() >= SHORTEST
-            && has(u8::is_ascii_alphabetic)
-            && has(u8::is_ascii_digit))
+        || (value.len() >= SHORTEST && has(u8::is_ascii_alphabetic) && has(u8::is_ascii_digit))
 }
 
 /// Knows some secrets and takes them out of texts. Clones share them.
