@@ -17,7 +17,8 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
-use crate::store::{BODIES_FILE, BodiesFile, BodyKind, BodyLine, Omitted, Redactor};
+use crate::store::{BODIES_FILE, BodiesFile, BodyKind, BodyLine, Omitted};
+use flashrig_http::Redactor;
 use flashrig_record::threads::{Pieces, Prompt};
 use flashrig_record::{Dialect, KeptBodies};
 
@@ -351,7 +352,7 @@ impl Open {
             Some(Omitted::NotKept | Omitted::Encoded) => &[],
             Some(Omitted::TooLong | Omitted::Dropped) | None => body,
         };
-        let redacted = self.redactor.redact(body);
+        let redacted = self.redactor.short_form(body);
         let stored = redacted.as_deref().unwrap_or(body);
         let line = BodyLine {
             number,

@@ -5,7 +5,7 @@
 //!   `token`, `secret`, `password`, `credential` or `authorization` in it: `--api-key X`,
 //!   `--api-key=X`, `API_KEY=X`, `Authorization: Bearer X`. Placeholders such as `{token}` stay;
 //! - the value of a `--key…` option of flashrig's own that cannot be the name of a variable;
-//! - the server's key, wherever it stands.
+//! - the server's key, wherever it is; each byte becomes an asterisk.
 
 use flashrig_http::Upstream;
 
@@ -23,8 +23,9 @@ const MASK: &str = "***";
 /// The command line of this process. What is not UTF-8 is replaced, secrets are masked.
 pub fn command_line(server: Option<&Upstream>) -> Vec<String> {
     let typed = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned());
-    let redact = |arg: String| server.map_or_else(|| arg.clone(), |s| s.redact(arg.clone()));
-    masked(typed).into_iter().map(redact).collect()
+    let redactor = server.map(Upstream::redactor).cloned().unwrap_or_default();
+    let covered = |arg| redactor.text(arg);
+    masked(typed).into_iter().map(covered).collect()
 }
 
 fn masked(typed: impl Iterator<Item = String>) -> Vec<String> {
