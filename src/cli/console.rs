@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use super::args::{Color, Common};
 use flashrig_config::error_chain;
+use flashrig_report::View;
 
 /// Why a result could not be written: whoever redirected it to a file has not got it.
 static LOST: OnceLock<io::Error> = OnceLock::new();
@@ -15,6 +16,7 @@ static LOST: OnceLock<io::Error> = OnceLock::new();
 pub struct Console {
     quiet: bool,
     json: bool,
+    wide: bool,
 }
 
 impl Console {
@@ -44,6 +46,7 @@ impl Console {
         Self {
             quiet: common.quiet,
             json: common.json,
+            wide: common.wide,
         }
     }
 
@@ -55,6 +58,12 @@ impl Console {
     /// Whether progress is shown.
     pub fn shows_progress(self) -> bool {
         !self.quiet
+    }
+
+    /// How reports are shown: as wide as the terminal that results go to.
+    pub fn view(self) -> View {
+        let columns = console::Term::stdout().size_checked();
+        View::new(columns.map(|(_, columns)| columns.into()), self.wide)
     }
 
     /// A result. A closed pipe (`| head`) is the reader's right.
@@ -70,13 +79,14 @@ impl Console {
     pub fn run_result<T: serde::Serialize>(
         self,
         run: &T,
-        report: impl FnOnce() -> String,
+        report: impl FnOnce(View) -> String,
         folder: &Path,
     ) -> Result<(), serde_json::Error> {
         if self.json {
             return self.json_result(run);
         }
-        self.result(&format!("\n{}Results: {}", report(), folder.display()));
+        let report = report(self.view());
+        self.result(&format!("\n{report}Results: {}", folder.display()));
         Ok(())
     }
 

@@ -18,4 +18,4 @@ pub use names::nearest;
 pub use places::cache_folder;
 pub use profiles::{ProfileError, Profiles};
 pub use toml_file::{FileError, read, read_toml};
-pub use units::{format_seconds, format_tokens, parse_count};
+pub use units::{format_count, format_rough, format_seconds, format_tokens, parse_count, plural};
