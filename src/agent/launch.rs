@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::Profile;
+use flashrig_config::{Template, nearest};
 use flashrig_gateway::egress::{LOOPBACK_NAMES, proxy_environment};
 
 /// Placeholders that a profile may use.
@@ -44,92 +44,31 @@ const TOOLCHAINS: [&str; 14] = [
 /// Other variables of the operator that are passed on.
 const HARMLESS: [&str; 4] = ["PATH", "LANG", "LC_ALL", "TZ"];
 
-/// Text with placeholders.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Template(Vec<Piece>);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
-    Text(String),
-    Placeholder(&'static str),
-}
-
-/// A placeholder that does not exist.
-#[derive(Debug, PartialEq, Eq)]
-pub struct TemplateError(String);
-
-impl fmt::Display for TemplateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known: Vec<String> = PLACEHOLDERS.iter().map(|p| format!("{{{p}}}")).collect();
-        write!(
-            f,
-            "unknown placeholder {{{}}}; there are {}",
-            self.0,
-            known.join(" ")
-        )
-    }
-}
-
-impl Template {
-    /// Reads text in which `{name}` is a placeholder. Braces around anything but a lower-case
-    /// name are text.
-    ///
-    /// # Errors
-    /// A name that is no placeholder.
-    pub fn parse(text: &str) -> Result<Self, TemplateError> {
-        let mut pieces = Vec::new();
-        let mut plain = String::new();
-        let mut rest = text;
-        while let Some(open) = rest.find('{') {
-            plain.push_str(&rest[..open]);
-            let inner = &rest[open + 1..];
-            let end = inner.find(|c: char| !c.is_ascii_lowercase() && c != '_');
-            match end {
-                Some(end) if end > 0 && inner[end..].starts_with('}') => {
-                    let name = &inner[..end];
-                    let known = PLACEHOLDERS.iter().find(|p| **p == name);
-                    let known = known.ok_or_else(|| TemplateError(name.to_owned()))?;
-                    if !plain.is_empty() {
-                        pieces.push(Piece::Text(std::mem::take(&mut plain)));
-                    }
-                    pieces.push(Piece::Placeholder(known));
-                    rest = &inner[end + 1..];
-                }
-                _ => {
-                    plain.push('{');
-                    rest = inner;
-                }
-            }
+/// Reads text in which `{name}` is a placeholder.
+///
+/// # Errors
+/// A name that is not one of an agent's placeholders; says which there are.
+pub fn template(text: &str) -> Result<Template, String> {
+    let template = Template::parse(text);
+    let unknown = template.names().find(|name| !PLACEHOLDERS.contains(name));
+    match unknown {
+        None => Ok(template),
+        Some(unknown) => {
+            let hint = nearest(unknown, PLACEHOLDERS)
+                .map_or_else(String::new, |near| format!(" (did you mean {{{near}}}?)"));
+            let known = PLACEHOLDERS.map(|name| format!("{{{name}}}")).join(" ");
+            Err(format!(
+                "unknown placeholder {{{unknown}}}{hint}; there are {known}"
+            ))
         }
-        plain.push_str(rest);
-        if !plain.is_empty() {
-            pieces.push(Piece::Text(plain));
-        }
-        Ok(Self(pieces))
-    }
-
-    fn render(&self, values: &Values, json: bool) -> String {
-        self.0
-            .iter()
-            .map(|piece| match piece {
-                Piece::Text(text) => text.clone(),
-                Piece::Placeholder(name) => {
-                    let value = values.get(name);
-                    if json { json_escaped(&value) } else { value }
-                }
-            })
-            .collect()
     }
 }
 
-impl fmt::Display for Template {
-    /// As it was written.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|piece| match piece {
-            Piece::Text(text) => f.write_str(text),
-            Piece::Placeholder(name) => write!(f, "{{{name}}}"),
-        })
-    }
+fn render(template: &Template, values: &Values, json: bool) -> String {
+    template.fill(|name| {
+        let value = values.get(name);
+        if json { json_escaped(&value) } else { value }
+    })
 }
 
 /// The value as it stands between the quotes of a JSON string.
@@ -214,7 +153,7 @@ impl CommandLine {
         }
         message
             .iter()
-            .map(|w| Template::parse(w).map_err(|e| e.to_string()))
+            .map(|word| template(word))
             .collect::<Result<_, _>>()
             .map(Self)
     }
@@ -238,7 +177,7 @@ pub fn launch(
     let args = own_args
         .iter()
         .chain(&profile.args)
-        .map(|a| OsString::from(a.render(values, false)))
+        .map(|a| OsString::from(render(a, values, false)))
         .collect();
     let mut env = base_environment(&values.home, operator);
     for (name, value) in proxy_environment(&values.proxy_url) {
@@ -263,7 +202,7 @@ pub fn launch(
         }
     }
     for (name, template) in &profile.env {
-        env.insert(name.into(), template.render(values, false).into());
+        env.insert(name.into(), render(template, values, false).into());
     }
     Launch {
         program: program.to_owned(),
@@ -272,7 +211,7 @@ pub fn launch(
         files: profile
             .files
             .iter()
-            .map(|f| (f.path.clone(), f.content.render(values, f.json)))
+            .map(|f| (f.path.clone(), render(&f.content, values, f.json)))
             .collect(),
     }
 }

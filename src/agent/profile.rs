@@ -3,10 +3,10 @@
 use std::path::{Component, Path};
 use std::time::Duration;
 
-use super::launch::{Template, TemplateError};
+use super::launch;
 use super::raw::{RawDialect, RawFormat, RawMeaning, RawProfile, RawRule};
 use super::transcript::{Grammar, Meaning, Pointer, Rule};
-use flashrig_config::{FileError, parse_duration};
+use flashrig_config::{FileError, Template, parse_duration};
 use flashrig_gateway::egress::{Pattern, PatternError};
 use flashrig_record::Dialect;
 
@@ -92,9 +92,8 @@ impl Profile {
         };
         let duration =
             |field: &str, text: &str| parse_duration(text).map_err(|e| bad(field, e.to_string()));
-        let template = |field: &str, text: &str| {
-            Template::parse(text).map_err(|e: TemplateError| bad(field, e.to_string()))
-        };
+        let template =
+            |field: &str, text: &str| launch::template(text).map_err(|message| bad(field, message));
         if raw.fallback_context == 0 {
             return Err(bad("fallback_context", "must be above 0".to_owned()));
         }

@@ -1,13 +1,11 @@
 //! `flashrig gateway`: the standing gateway for people's everyday agents.
 
-use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::sync::mpsc;
 use tokio::time::interval;
 
@@ -17,7 +15,10 @@ use super::exit::{Exit, Failure, OrFail, usage};
 use super::signals;
 use crate::run::Stop;
 use flashrig_clock::Origin;
-use flashrig_gateway::standing::{Board, Log, METRICS_PATH, Received, finished_line, table};
+use flashrig_config::{format_duration, plural};
+use flashrig_gateway::standing::{
+    FinishedRequest, LogWriter, METRICS_PATH, StandingStats, finished_line, table,
+};
 use flashrig_gateway::{ClientName, EventLoop, Gate, Limits, Standing, StandingConfig};
 use flashrig_http::{KeyStyle, Secret, Upstream};
 
@@ -31,10 +32,10 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
     let upstream = Upstream::new(&args.upstream, key(&args)?, KeyStyle::ByDialect).or_usage()?;
     let origin = Origin::now();
     let log = match &args.log {
-        Some(path) => Some(Log::open(path, origin.clone()).or_rig()?),
+        Some(path) => Some(LogWriter::open(path, origin.clone()).or_rig()?),
         None => None,
     };
-    let (board, received) = Board::new(log);
+    let (stats, received) = StandingStats::new(log);
     let config = StandingConfig {
         listen: args.listen,
         tokens,
@@ -52,7 +53,7 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
     };
     let event_loop = EventLoop::start().or_rig()?;
     let mut standing = event_loop
-        .run(Standing::open(config, board.clone()))
+        .run(Standing::open(config, stats.clone()))
         .await
         .with_context(|| {
             format!(
@@ -61,12 +62,12 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
             )
         })
         .or_rig()?;
-    // Weak, so that the board, and with it the log, is closed when this function ends.
-    let lagging = Arc::downgrade(&board);
+    // Weak, so that the stats, and with it the log, is closed when this function ends.
+    let lagging = Arc::downgrade(&stats);
     let _lag = event_loop
         .lag(move |seconds| {
-            if let Some(board) = lagging.upgrade() {
-                board.lag(seconds);
+            if let Some(stats) = lagging.upgrade() {
+                stats.lag(seconds);
             }
         })
         .or_rig()?;
@@ -74,21 +75,20 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
     let (stopper, mut stop) = Stop::new();
     let (say, said) = mpsc::unbounded_channel();
     let limit = args.drain;
-    let saying = say.clone();
-    let report = move |_: &str| {
-        let _ = saying.send(format!(
-            "stopping: no new requests; those in flight have {} s to end (again to stop at once)",
-            limit.as_secs_f64()
-        ));
-    };
-    let watching = tokio::spawn(signals::watch(report, stopper));
+    let message = format!(
+        "stopping: no new requests; those in flight have {} to end (again to stop at once)",
+        format_duration(limit)
+    );
+    let watching = tokio::spawn(signals::watch(console, message, stopper));
     print_address(&args, address, console)?;
-    let showing = tokio::spawn(show(console, Arc::clone(&board), received, said));
+    let showing = tokio::spawn(show(console, Arc::clone(&stats), received, said));
     stop.wait().await;
     if tokio::time::timeout(limit, standing.drain()).await.is_err() {
-        let left: u32 = board.snapshot().clients.iter().map(|c| c.in_flight).sum();
+        let left: u32 = stats.snapshot().clients.iter().map(|c| c.in_flight).sum();
         let _ = say.send(format!(
-            "{left} requests did not end in time and are cut off"
+            "{} did not end in time and {} cut off",
+            plural(left, "request"),
+            if left == 1 { "is" } else { "are" }
         ));
     }
     standing.close().await;
@@ -188,57 +188,29 @@ fn key(args: &GatewayArgs) -> Result<Option<Secret>, Failure> {
 /// Shows what goes on until nobody says anything any more.
 async fn show(
     console: Console,
-    board: Arc<Board>,
-    mut received: mpsc::Receiver<Received>,
+    stats: Arc<StandingStats>,
+    mut received: mpsc::Receiver<FinishedRequest>,
     mut said: mpsc::UnboundedReceiver<String>,
 ) {
-    let live = console.shows_progress() && std::io::stderr().is_terminal();
-    let lines = MultiProgress::with_draw_target(if live {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    });
-    let mut shown: Vec<ProgressBar> = Vec::new();
     let mut refresh = interval(REFRESH);
     loop {
         tokio::select! {
             biased;
             Some(received) = received.recv() => {
                 // On a terminal the table says it.
-                if !live && let Some(line) = finished_line(&received) {
+                if !console.draws() && let Some(line) = finished_line(&received) {
                     console.note(&line);
                 }
             }
             message = said.recv() => match message {
                 None => break,
-                Some(message) if live => drop(lines.println(message)),
                 Some(message) => console.note(&message),
             },
-            _ = refresh.tick(), if live => draw(&lines, &mut shown, &board),
+            _ = refresh.tick() => console.draw(&table(&stats.snapshot())),
         }
     }
-    if live {
-        draw(&lines, &mut shown, &board);
-        for line in shown {
-            line.abandon();
-        }
-    }
-}
-
-fn draw(lines: &MultiProgress, shown: &mut Vec<ProgressBar>, board: &Board) {
-    // Room for the terminal's own `^C`, which would otherwise wrap and shift the lines.
-    let width = usize::from(console::Term::stderr().size().1).saturating_sub(3);
-    for (index, text) in table(&board.snapshot()).iter().enumerate() {
-        if index == shown.len() {
-            let style = ProgressStyle::with_template("{msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_spinner());
-            shown.push(lines.add(ProgressBar::new_spinner().with_style(style)));
-        }
-        if let Some(line) = shown.get(index) {
-            line.set_message(console::truncate_str(text, width, "…").into_owned());
-            line.tick();
-        }
-    }
+    console.draw(&table(&stats.snapshot()));
+    console.keep();
 }
 
 #[cfg(test)]

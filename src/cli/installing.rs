@@ -10,8 +10,7 @@ use super::exit::{Exit, Failure, OrFail, usage};
 use super::setting::Setting;
 use super::signals;
 use crate::run::Stop;
-use flashrig_server::installed::{self, Manifest};
-use flashrig_server::{Surroundings, install};
+use flashrig_server::install::{self, Manifest, Surroundings};
 
 #[derive(Serialize)]
 struct Row {
@@ -35,18 +34,22 @@ pub async fn install_servers(names: &[String], console: Console) -> Result<Exit,
         manifests.push(Manifest::named(name).ok_or_else(|| {
             usage(format!(
                 "flashrig does not install {name:?}; it installs {}",
-                installed::names().join(" and ")
+                install::names().join(" and ")
             ))
         })?);
     }
     let (stopper, mut stop) = Stop::new();
-    let watching = tokio::spawn(signals::watch(|_: &str| (), stopper));
+    let watching = tokio::spawn(signals::watch(
+        console,
+        "stopping the installation",
+        stopper,
+    ));
     let mut rows = Vec::new();
     for manifest in &manifests {
         let name = manifest.name();
         let say = |message: &str| console.note(&format!("{name}: {message}"));
         let done = tokio::select! {
-            done = install(manifest, around, say) => done.or_rig()?,
+            done = install::install(manifest, around, say) => done.or_rig()?,
             // What is dropped here ends what runs, and removes what it wrote.
             () = stop.wait() => return Err(Failure {
                 exit: Exit::Interrupted,

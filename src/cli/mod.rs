@@ -1,6 +1,5 @@
 //! The command line: reads what was typed, calls the rooms, shows what they say.
 
-mod activity;
 mod agents;
 mod args;
 mod bodies;
@@ -20,6 +19,7 @@ mod signals;
 mod sim;
 mod sweep;
 mod tasks;
+mod terminal;
 mod ttft;
 
 use std::process::ExitCode;

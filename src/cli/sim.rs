@@ -36,7 +36,7 @@ pub async fn sim(args: SimArgs, console: Console) -> Result<Exit, Failure> {
         }
     }
     let (stopper, mut stop) = Stop::new();
-    let watching = tokio::spawn(signals::watch(|_: &str| (), stopper));
+    let watching = tokio::spawn(signals::watch(console, "stopping", stopper));
     let model = profile.model.clone();
     let handle = Sim::start(SimConfig {
         listen: args.listen,

@@ -109,11 +109,11 @@ fn every_request_is_shown_logged_and_counted_under_its_client() {
     let (exit, said) = gateway.ended();
     assert_eq!(exit, Some(0), "{said}");
     assert!(
-        said.contains("anna  side POST /v1/chat/completions  200 complete"),
+        said.contains("anna  main POST /v1/chat/completions  200 complete"),
         "{said}"
     );
     assert!(
-        said.contains("bert  side POST /v1/chat/completions  400 rejected by gateway"),
+        said.contains("bert  main POST /v1/chat/completions  400 rejected by gateway"),
         "{said}"
     );
     assert!(said.contains("stopping: no new requests"), "{said}");

@@ -4,18 +4,22 @@
 
 mod duration;
 mod errors;
+mod expression;
 mod lists;
 mod names;
 mod places;
 mod profiles;
+mod template;
 mod toml_file;
 mod units;
 
 pub use duration::{DurationError, format_duration, parse_duration};
 pub use errors::error_chain;
+pub use expression::Expression;
 pub use lists::{Numbers, Sizes, parse_numbers, parse_sizes};
 pub use names::nearest;
 pub use places::cache_folder;
 pub use profiles::{ProfileError, Profiles};
+pub use template::Template;
 pub use toml_file::{FileError, read, read_toml};
 pub use units::{format_count, format_rough, format_seconds, format_tokens, parse_count, plural};

@@ -14,9 +14,9 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::gate::Permit;
-use super::ledger::Recording;
 use super::prompt::PromptCap;
-use super::reply::Reason;
+use super::refusal::Reason;
+use super::request_log::Recording;
 use flashrig_clock::Stamp;
 use flashrig_http::Mask;
 use flashrig_http::stamped::SocketWatch;

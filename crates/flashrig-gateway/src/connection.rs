@@ -10,8 +10,9 @@ use hyper::service::service_fn;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::exchange::{self, Shared};
-use super::reply::Reason;
+use super::exchange;
+use super::refusal::Reason;
+use super::shared::Shared;
 use super::slow_head::{self, HeadTimer};
 use flashrig_clock::Stamp;
 use flashrig_http::describe;
@@ -73,8 +74,8 @@ pub(super) async fn connection(stream: TcpStream, shared: Arc<Shared>, mut drain
         Some(reported) => reported,
         None => return,
     };
-    let ledger = for_unread.auth.unread();
-    let mut recording = ledger.begin("", "", Dialect::Other, reads.last_read());
+    let request_log = for_unread.auth.unknown_log();
+    let mut recording = request_log.begin("", "", Dialect::Other, reads.last_read());
     recording.attempt.status = Some(status.as_u16());
     let (reason, message) = if error.is_timeout() {
         let seconds = head_time.as_secs_f64();

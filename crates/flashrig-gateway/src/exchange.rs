@@ -9,76 +9,33 @@ use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING};
 use hyper::http::{Request, Response, Version};
 
-use super::auth::{Admission, Auth, Entry};
+use super::auth::{Admission, Identified};
 use super::body::{GatewayBody, InFlight, Through};
 use super::document::Document;
 use super::gate::{GateClient, Permit};
 use super::headers::{self, Credentials};
 use super::intake::{discard, read_body};
-use super::ledger::Recording;
 use super::probe;
-use super::prompt::PromptCap;
-use super::reply::{self, Reason, reply};
-use super::session::Limits;
+use super::refusal::{Reason, Refusal};
+use super::reply::{self, reply};
+use super::request_log::Recording;
+use super::shared::Shared;
 use super::{nonce, route};
 use flashrig_clock::Stamp;
 use flashrig_http::stamped::SocketWatch;
-use flashrig_http::{Lease, Link, LinkError, Sending};
+use flashrig_http::{Lease, LinkError, Sending};
 use flashrig_record::{Attempt, Dialect, GateFact, Outcome};
 use llm_observe::Watch;
 
-/// What all requests of a listener share.
-pub(super) struct Shared {
-    pub(super) link: Arc<Link>,
-    pub(super) auth: Auth,
-    pub(super) limits: Limits,
-    pub(super) nonce: Option<String>,
-    pub(super) prompt_cap: Option<Arc<PromptCap>>,
-    /// The served model, when probes are answered here.
-    pub(super) answer_probes: Option<String>,
-}
-
 /// What the client gets when it is not the server's answer.
-enum Own {
+enum LocalAnswer {
     Refused(Refusal),
     Probed(probe::Answer),
 }
 
-impl<R: Into<Refusal>> From<R> for Own {
+impl<R: Into<Refusal>> From<R> for LocalAnswer {
     fn from(refusal: R) -> Self {
         Self::Refused(refusal.into())
-    }
-}
-
-/// An attempt that the gateway turns away, or that brought no answer.
-pub(super) struct Refusal {
-    pub(super) reason: Reason,
-    pub(super) message: String,
-    pub(super) end: Outcome,
-}
-
-impl Refusal {
-    pub(super) fn rejected(reason: Reason, message: impl Into<String>) -> Self {
-        Self {
-            reason,
-            message: message.into(),
-            end: Outcome::RejectedByGateway,
-        }
-    }
-}
-
-impl From<LinkError> for Refusal {
-    fn from(error: LinkError) -> Self {
-        let (reason, end) = match error {
-            LinkError::Unreachable { .. } => (Reason::Unreachable, Outcome::Unreachable),
-            LinkError::NoAnswer(_) => (Reason::NoAnswer, Outcome::UpstreamError),
-            LinkError::Silent(_) => (Reason::Silent, Outcome::Stalled),
-        };
-        Self {
-            reason,
-            message: error.to_string(),
-            end,
-        }
     }
 }
 
@@ -96,34 +53,34 @@ pub(super) async fn serve(
         return reply::page(request.method(), page, access);
     }
     let (headers, mut uri) = (request.headers(), request.uri().clone());
-    let entry = shared.auth.enter(&mut uri, headers);
+    let identified = shared.auth.identify(&mut uri, headers);
     *request.uri_mut() = uri;
     let dialect = route::dialect(request.method(), request.uri().path());
     let (method, path) = (request.method().as_str(), request.uri().path());
-    let mut recording = entry.ledger.begin(method, path, dialect, head);
-    match forward(&shared, request, &client, entry, head, &mut recording).await {
+    let mut recording = identified.request_log.begin(method, path, dialect, head);
+    match forward(&shared, request, &client, identified, head, &mut recording).await {
         Ok((response, lease, permit)) => {
             hand_over(&shared, response, lease, permit, client, recording)
         }
-        Err(Own::Refused(refusal)) => {
+        Err(LocalAnswer::Refused(refusal)) => {
             recording.attempt.error = Some(refusal.reason.error(&refusal.message));
             let own = reply(dialect, refusal.reason, &refusal.message);
-            answer_here(own, refusal.end, recording)
+            answer_locally(own, refusal.end, recording)
         }
-        Err(Own::Probed(answer)) => {
+        Err(LocalAnswer::Probed(answer)) => {
             let end = match answer.error {
                 None => Outcome::Complete,
                 Some(_) => Outcome::Refused,
             };
             recording.attempt.answered_by_gateway = Some(answer.what);
             recording.attempt.error = answer.error;
-            answer_here(reply::json(answer.status, &answer.body), end, recording)
+            answer_locally(reply::json(answer.status, &answer.body), end, recording)
         }
     }
 }
 
 /// Gives the client an answer of the gateway's own, of so many bytes, and closes the row.
-fn answer_here(
+fn answer_locally(
     (response, length): (Response<GatewayBody>, u64),
     end: Outcome,
     mut recording: Recording,
@@ -143,13 +100,13 @@ async fn forward(
     shared: &Shared,
     request: Request<Incoming>,
     client: &SocketWatch,
-    entry: Entry,
+    identified: Identified,
     head: Stamp,
     recording: &mut Recording,
-) -> Result<(Response<Incoming>, Lease, Option<Permit>), Own> {
+) -> Result<(Response<Incoming>, Lease, Option<Permit>), LocalAnswer> {
     let (mut parts, mut body) = request.into_parts();
     let dialect = recording.attempt.dialect;
-    let credentials = match check_head(&parts.method, entry.admission) {
+    let credentials = match check_head(&parts.method, identified.admission) {
         Ok(credentials) => credentials,
         Err(refusal) => {
             discard(&mut body, shared.limits.body_bytes, recording).await;
@@ -201,7 +158,7 @@ async fn forward(
     );
     let request = Request::from_parts(parts, Full::new(body));
 
-    let gate = entry.gate.as_ref().filter(|_| dialect.generates());
+    let gate = identified.gate.as_ref().filter(|_| dialect.generates());
     if gate.is_some() {
         // The gate goes by the role, and a request may be sent again while it waits.
         recording.learn(&received);
@@ -238,12 +195,12 @@ async fn forward(
 }
 
 /// What is answered here and now to a request that was read whole.
-fn answer_for(shared: &Shared, attempt: &Attempt) -> Option<Own> {
+fn answer_for(shared: &Shared, attempt: &Attempt) -> Option<LocalAnswer> {
     if let Err(refusal) = check_prompt(shared, attempt) {
         return Some(refusal.into());
     }
     let (model, lengths) = (shared.answer_probes.as_ref()?, shared.prompt_cap.as_ref()?);
-    probe::answer(attempt, model, lengths).map(Own::Probed)
+    probe::answer(attempt, model, lengths).map(LocalAnswer::Probed)
 }
 
 /// Whether the prompt is short enough, by its estimated length.
@@ -301,7 +258,7 @@ fn check_head(method: &Method, admission: Admission) -> Result<Credentials, Refu
         ));
     }
     let credentials = match admission {
-        Admission::By(credentials) => credentials,
+        Admission::Credentials(credentials) => credentials,
         Admission::WrongName(message) => {
             return Err(Refusal::rejected(Reason::Unauthorized, message));
         }

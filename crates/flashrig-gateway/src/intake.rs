@@ -6,9 +6,8 @@ use std::io;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 
-use super::exchange::Refusal;
-use super::ledger::Recording;
-use super::reply::Reason;
+use super::refusal::{Reason, Refusal};
+use super::request_log::Recording;
 use flashrig_http::describe;
 use flashrig_record::Outcome;
 

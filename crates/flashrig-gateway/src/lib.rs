@@ -7,38 +7,45 @@
 //!
 //! | file | its one job |
 //! |---|---|
-//! | `session` | listeners: open, accept, drain, close |
+//! | `session` | a session's own listener: open, close, its rows |
+//! | `standing_listener` | the standing listener: open, drain, close |
+//! | `limits` | bounds of what a listener takes |
+//! | `listener` | the accept loop |
 //! | `connection` | one client's connection, also when its head cannot be read |
-//! | `doors` | who comes in, under which name, and in whose ledger that stands |
-//! | `stranger` | what web pages send to a listener without tokens |
+//! | `slow_head` | the limit on heads that do not come to their end |
+//! | `shared` | what all requests of a listener share |
+//! | `auth` | authenticates requests and finds their client |
+//! | `client_name` | names of clients, and the path prefix that carries one |
+//! | `registry` | what a standing listener asks about its clients |
+//! | `origin_check` | refuses what web pages send to a listener without tokens |
 //! | `exchange` | one request from head to response head: check, forward, answer |
 //! | `intake` | a request's body on its way in |
-//! | `probe` | what the gateway answers in the server's place, when told to |
-//! | `upstream` | the server's address, path joining, the key |
-//! | `link` | connections to the server: dial, drive, the one allowed retry |
-//! | `mask` | takes the server's key out of what the server says |
-//! | `slow_head` | the limit on heads that do not come to their end |
+//! | `refusal` | why a request got no answer from the server |
+//! | `reply` | the gateway's own answers, in the client's dialect |
+//! | `probe` | what the gateway answers in the server's place, when it is set to |
 //! | `headers` | hop-by-hop headers, credentials in and out |
+//! | `document` | a request body, parsed once |
 //! | `request` | what a request body says about itself |
-//! | `route` | dialect and role, by path and structure |
+//! | `route` | the dialect, from method and path |
 //! | `json` | byte ranges inside JSON text, so that bodies can be read and spliced unparsed |
 //! | `nonce` | the cold-cache line at the start of the prompt |
 //! | `gate` | how many requests of all sessions are in the server at once, and who is next |
 //! | `prompt` | the longest prompt that is let through, estimated |
 //! | `body` | the response body on its way to the client; knows how it ended, also when dropped |
-//! | `document` | a request body, looked into once |
-//! | `ledger` | the rows; every attempt that began has one |
-//! | `reply` | the gateway's own answers, in the client's dialect |
-//! | `events` | what listeners are told while it runs |
+//! | `request_log` | the rows; every attempt that began has one |
+//! | `events` | what observers get while it runs |
 //! | `event_loop` | the thread on which all of this runs |
-//! | `lag` | how late the gateway's own event loop is |
+//! | `standing` | figures of a standing listener's clients: table, metrics, log file |
+//! | `egress` | the egress guard, a proxy address that lets nobody out |
 //!
-//! Bodies pass on to the listener in events; threads and prefixes are worked out from them elsewhere.
+//! Bodies pass on to the observer in events; threads and prefixes are worked out from them in
+//! `flashrig-record`.
 //!
 //! [`Attempt`]: flashrig_record::Attempt
 
 mod auth;
 mod body;
+mod client_name;
 mod connection;
 mod document;
 pub mod egress;
@@ -49,17 +56,23 @@ mod gate;
 mod headers;
 mod intake;
 mod json;
-mod ledger;
+mod limits;
+mod listener;
 mod nonce;
 mod origin_check;
 mod probe;
 mod prompt;
+mod refusal;
+mod registry;
 mod reply;
 mod request;
+mod request_log;
 mod route;
 mod session;
+mod shared;
 mod slow_head;
 pub mod standing;
+mod standing_listener;
 
 /// What must hold for every answer, for the fuzz target: any chunking is read alike. Panics when
 /// it does not hold.
@@ -68,11 +81,11 @@ pub fn fuzz_any_chunking(answer: &[u8], cuts: &[u8]) {
     llm_observe::fuzz::any_chunking(answer, cuts);
 }
 
-pub use auth::{BadName, ClientName, ClientRegistry, Page};
+pub use client_name::{BadName, ClientName};
 pub use event_loop::EventLoop;
 pub use events::{Activity, GatewayEvent, Observer};
 pub use gate::{Gate, GateClient, MAX_OVERTAKEN, Permit, Turn};
-pub use route::settle_roles;
-pub use session::{
-    GatewaySession, Limits, ListenConfig, OpenError, Session, Standing, StandingConfig,
-};
+pub use limits::Limits;
+pub use registry::{ClientRegistry, Page};
+pub use session::{GatewaySession, ListenConfig, OpenError, Session};
+pub use standing_listener::{Standing, StandingConfig};

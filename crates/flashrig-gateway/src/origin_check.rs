@@ -10,9 +10,9 @@ use hyper::http::Uri;
 use hyper::http::header::{HOST, HeaderMap, ORIGIN};
 use hyper::http::uri::Authority;
 
-/// Why the request may not come in, in words; `None` when it may. `listen` is the address that is
+/// Why the request is refused; `None` when it may go on. `listen` is the address that is
 /// listened on.
-pub(super) fn message(uri: &Uri, headers: &HeaderMap, listen: IpAddr) -> Option<String> {
+pub(super) fn violation(uri: &Uri, headers: &HeaderMap, listen: IpAddr) -> Option<String> {
     const NEXT: &str = "if this is meant, give its client a token with --client NAME=TOKEN";
     for origin in headers.get_all(ORIGIN) {
         let origin = String::from_utf8_lossy(origin.as_bytes());

@@ -5,7 +5,9 @@
 //! can. So the length is an estimate: the request's bytes over the bytes per token that this
 //! session's answered requests have shown, by the server's own usage; before the first, four.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// Bytes of request per token of prompt, before the server has told any.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -31,8 +33,13 @@ impl PromptCap {
         }
     }
 
+    /// One where somebody needs it: there is a limit, or token counts are answered.
+    pub(super) fn when_needed(limit: Option<u64>, answers_probes: bool) -> Option<Arc<Self>> {
+        (limit.is_some() || answers_probes).then(|| Arc::new(Self::new(limit)))
+    }
+
     fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen.lock()
     }
 
     /// Learns from an answered request. Larger prompts weigh more.

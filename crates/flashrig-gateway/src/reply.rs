@@ -7,100 +7,11 @@ use hyper::http::Response;
 use hyper::{Method, StatusCode};
 use serde_json::Value;
 
-use super::auth::{Access, Page};
+use super::auth::Access;
 use super::body::GatewayBody;
-use flashrig_record::{Dialect, ErrorDetail, PROMPT_TOO_LONG};
-
-/// Why the gateway answers in the server's place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reason {
-    /// The client did not present the session's token.
-    Unauthorized,
-    /// A web page made the request, or it is for another host.
-    Forbidden,
-    /// The request is not proper HTTP.
-    BadRequest,
-    /// The request's head did not come to its end.
-    SlowHead,
-    /// A method that only proxies understand.
-    NotAProxy,
-    /// The body is above the limit.
-    TooLarge,
-    /// The prompt is above the limit.
-    PromptTooLong,
-    /// No connection to the server.
-    Unreachable,
-    /// The connection gave no answer.
-    NoAnswer,
-    /// The server was silent for longer than the time limit.
-    Silent,
-}
-
-impl Reason {
-    pub(super) fn status(self) -> StatusCode {
-        match self {
-            Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::Forbidden => StatusCode::FORBIDDEN,
-            Self::BadRequest | Self::PromptTooLong => StatusCode::BAD_REQUEST,
-            Self::SlowHead => StatusCode::REQUEST_TIMEOUT,
-            Self::NotAProxy => StatusCode::METHOD_NOT_ALLOWED,
-            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Unreachable | Self::NoAnswer => StatusCode::BAD_GATEWAY,
-            Self::Silent => StatusCode::GATEWAY_TIMEOUT,
-        }
-    }
-
-    fn anthropic_type(self) -> &'static str {
-        match self {
-            Self::Unauthorized => "authentication_error",
-            Self::Forbidden => "permission_error",
-            Self::BadRequest | Self::SlowHead | Self::NotAProxy | Self::PromptTooLong => {
-                "invalid_request_error"
-            }
-            Self::TooLarge => "request_too_large",
-            Self::Unreachable | Self::NoAnswer => "api_error",
-            Self::Silent => "timeout_error",
-        }
-    }
-
-    fn openai_type(self) -> &'static str {
-        match self {
-            Self::Unauthorized
-            | Self::Forbidden
-            | Self::BadRequest
-            | Self::SlowHead
-            | Self::NotAProxy
-            | Self::TooLarge
-            | Self::PromptTooLong => "invalid_request_error",
-            Self::Unreachable | Self::NoAnswer | Self::Silent => "server_error",
-        }
-    }
-
-    /// The kind under which the attempt's record files the fault.
-    pub(super) fn code(self) -> &'static str {
-        match self {
-            Self::Unauthorized => "invalid_api_key",
-            Self::Forbidden => "web_page_or_other_host",
-            Self::BadRequest => "malformed_request",
-            Self::SlowHead => "slow_head",
-            Self::NotAProxy => "not_a_proxy",
-            Self::TooLarge => "request_too_large",
-            Self::PromptTooLong => PROMPT_TOO_LONG,
-            Self::Unreachable => "server_unreachable",
-            Self::NoAnswer => "no_http_answer",
-            Self::Silent => "time_limit",
-        }
-    }
-
-    /// The fault as the attempt's record has it.
-    pub(super) fn error(self, message: &str) -> ErrorDetail {
-        ErrorDetail {
-            kind: Some(self.code().to_owned()),
-            message: message.to_owned(),
-            field: None,
-        }
-    }
-}
+use super::refusal::Reason;
+use super::registry::Page;
+use flashrig_record::Dialect;
 
 /// One of the gateway's own pages, to those who may read it.
 pub(super) fn page(method: &Method, page: Page, access: Access) -> Response<GatewayBody> {

@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use super::reply::Reason;
+use super::refusal::Reason;
 use flashrig_http::stamped::SocketWatch;
 
 /// A timer for hyper whose sleeps begin with the first bytes after they were asked for.

@@ -135,6 +135,22 @@ pub enum CellVerdict {
     Unknown,
 }
 
+impl CellVerdict {
+    /// The verdict as people read it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Warn => "warning",
+            Self::Fail => "fail",
+            Self::Refused => "refused",
+            Self::Recall => "recall",
+            Self::Error => "error",
+            Self::Inconclusive => "inconclusive",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// The judgement over a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadVerdict {

@@ -1,46 +1,39 @@
-//! The server under test: how it is reached, who it says it is, and when it is idle. Profiles
-//! are data in `harness/servers/`. This room knows no experiment and no agent.
+//! The LLM server under test: how its profile describes it, how it is started and ended, how it is
+//! reached, what its log and metrics say. Profiles are data in `harness/servers/`. This crate knows
+//! no experiment and no coding agent.
+//!
+//! | room | its one job | may use |
+//! |---|---|---|
+//! | `log` | lines of a log: patterns, index, writer, tailer | |
+//! | `profiles` | profiles, read and validated; which server `--server` means | `log` |
+//! | `install` | installing a server into flashrig's cache folder | |
+//! | `life` | the process of a server: start, death, restart, reset, end; proof of its settings | `install`, `profiles`, `log` |
+//! | `connection` | an address that can be asked: identity, idleness, signs of life | `life` and what it may use |
+//! | `watch` | what a server does while something is measured | `connection` and what it may use |
 
-mod change;
-mod connect;
-mod identity;
-mod idle;
-mod install;
-pub mod installed;
-mod library;
+mod connection;
+pub mod install;
 mod life;
 mod log;
-mod log_index;
-mod managed;
-mod metrics;
-mod open;
-mod proof;
-mod pulse;
-mod raw;
-mod stall;
-mod start;
-mod target;
+mod profiles;
 mod watch;
 
-pub use change::{Change, ChangeError};
-pub use connect::{ConnectError, Connected, Wanted, connect};
-pub use identity::{Identity, model_list};
-pub use idle::{Idle, IdleError, still_there, wait_idle};
-pub use install::{InstallError, Installed, Surroundings, install};
-pub use library::{Interface, Kind, Library, Profile, SERVER_SCHEMA};
-pub use life::{Death, Life, LifeError, Reset, ResetRequest, StartError};
-pub use log::{LogEvent, LogEventKind, LogPattern, LogReader, RawLogPattern, events};
-pub use log_index::{LogIndex, Reported as LogReported};
-pub use managed::files_of;
-pub use metrics::MetricNames;
-pub use open::{Opened, open};
-pub use proof::same as same_value;
-pub use pulse::{Pulse, pulse, watch_pulse};
-pub use raw::RawProfile;
-pub use stall::{Served, life_message, log_tail, stall_message};
-pub use start::{
-    FileKind, FlagCheck, FlagError, Launch, LaunchError, Places, Ready, Recipe,
-    Reported as ReportedBy, Value, Variable, check_flags,
+pub use connection::{
+    ConnectError, Connected, Identity, Idle, IdleError, Opened, Pulse, Served, Wanted, connect,
+    life_message, log_tail, model_list, open, pulse, stall_message, still_there, wait_idle,
+    watch_pulse,
 };
-pub use target::{Target, TargetError};
-pub use watch::{FollowError, Keeping, Span, Watcher};
+pub use life::{
+    Death, FlagCheck, FlagError, Launch, LaunchError, Life, LifeError, StartError, check_flags,
+    files_of, same_value,
+};
+pub use log::{
+    FollowError, Keeping, LogEntry, LogEvent, LogEventKind, LogIndex, LogPattern, LogReader,
+    RawLogPattern, events,
+};
+pub use profiles::{
+    Change, ChangeError, FileKind, Interface, Kind, Library, MetricNames, Places, Profile,
+    RawProfile, Ready, Recipe, Reset, ResetRequest, SERVER_SCHEMA, SettingSource, Target,
+    TargetError, Value, Variable,
+};
+pub use watch::{Span, Watcher};

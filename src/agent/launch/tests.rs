@@ -101,9 +101,3 @@ fn a_prompt_with_spaces_and_quotes_stays_one_argument_of_a_command() {
         .into();
     assert_eq!(launch.args, args);
 }
-
-#[test]
-fn braces_that_hold_no_name_are_text() {
-    let t = Template::parse("{ \"a\": {\"b\": {context}} } {}").unwrap();
-    assert_eq!(t.render(&values(), false), "{ \"a\": {\"b\": 8192} } {}");
-}

@@ -74,9 +74,9 @@ fn a_profile_that_cannot_be_started_is_refused_with_file_and_field() {
         ),
         (
             "default = 50.0",
-            "default = 50.0\ntold = { path = \"/props\" }",
+            "default = 50.0\nreported_in = { path = \"/props\" }",
             &[
-                "field `variables.speed.told`",
+                "field `variables.speed.reported_in`",
                 "needs `path` and `field`, or `metric`",
             ],
         ),

@@ -4,8 +4,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use flashrig_server::installed::Manifest;
-use flashrig_server::{Surroundings, install};
+use flashrig_server::install::{Manifest, Surroundings, install};
 
 use crate::servers::stage::{Real, agent, alone, cache, environment, flashrig, installed};
 

@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::allow::Destination;
-use super::guard::Shared;
+use super::shared::Shared;
 use flashrig_clock::Stamp;
 use flashrig_record::EgressOutcome;
 
@@ -66,7 +66,7 @@ pub(super) async fn serve(
     let method = request.method().clone();
     let Some(to) = destination(&method, request.uri()) else {
         shared
-            .tally
+            .counts
             .count(None, method.as_str(), EgressOutcome::Unserved, begun);
         discard(request.into_body());
         let message = "this is flashrig's egress guard, an HTTP proxy: it takes CONNECT host:port \
@@ -83,7 +83,7 @@ pub(super) async fn serve(
         EgressOutcome::Allowed
     } else {
         shared
-            .tally
+            .counts
             .count(Some(&to), method.as_str(), EgressOutcome::Refused, begun);
         tracing::debug!(session = shared.label, %to, %method, "egress refused");
         discard(request.into_body());
@@ -100,7 +100,7 @@ pub(super) async fn serve(
     };
     let connected = connect(&to, &loopback).await;
     shared
-        .tally
+        .counts
         .count(Some(&to), method.as_str(), outcome, begun);
     let server = match connected {
         Ok(server) => server,

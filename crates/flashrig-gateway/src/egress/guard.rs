@@ -3,12 +3,13 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
@@ -16,8 +17,9 @@ use tokio::time::timeout;
 
 use super::allow::AllowList;
 use super::answer::{self, Tunnel};
+use super::counts::EgressCounts;
+use super::shared::Shared;
 use super::socks;
-use super::tally::Tally;
 use flashrig_clock::{Origin, Stamp};
 use flashrig_record::{EgressFact, EgressOutcome};
 
@@ -50,13 +52,6 @@ pub struct GuardError {
     source: io::Error,
 }
 
-/// What every connection shares.
-pub(super) struct Shared {
-    pub(super) label: String,
-    pub(super) allow: AllowList,
-    pub(super) tally: Tally,
-}
-
 /// A guard that listens. Dropping it stops it; what it counted is then lost.
 pub struct EgressGuard {
     addr: SocketAddr,
@@ -85,7 +80,7 @@ impl EgressGuard {
         let shared = Arc::new(Shared {
             label,
             allow,
-            tally: Tally::new(origin),
+            counts: EgressCounts::new(origin),
         });
         let (stop, stopped) = oneshot::channel();
         let listening = tokio::spawn(listen(listener, Arc::clone(&shared), stopped));
@@ -109,7 +104,7 @@ impl EgressGuard {
 
     /// What was asked for so far.
     pub fn facts(&self) -> Vec<EgressFact> {
-        self.shared.tally.facts()
+        self.shared.counts.facts()
     }
 
     /// Stops listening, cuts off what is open, and tells what was asked for.
@@ -123,7 +118,7 @@ impl EgressGuard {
         // An error means that the listening task is over already.
         let _ = stop.send(());
         let _ = (&mut listening.0).await;
-        shared.tally.facts()
+        shared.counts.facts()
     }
 }
 
@@ -190,7 +185,7 @@ async fn connection(mut stream: TcpStream, shared: Arc<Shared>) {
         } else {
             EgressOutcome::Unserved
         };
-        shared.tally.count(to.as_ref(), name, outcome, begun);
+        shared.counts.count(to.as_ref(), name, outcome, begun);
         return;
     }
     let tunnel: Arc<Mutex<Option<Tunnel>>> = Arc::default();
@@ -201,7 +196,7 @@ async fn connection(mut stream: TcpStream, shared: Arc<Shared>) {
             async move {
                 let (response, opened) = answer::serve(&shared, request).await;
                 if opened.is_some() {
-                    *tunnel.lock().unwrap_or_else(PoisonError::into_inner) = opened;
+                    *tunnel.lock() = opened;
                 }
                 Ok::<_, Infallible>(response)
             }
@@ -222,10 +217,10 @@ async fn connection(mut stream: TcpStream, shared: Arc<Shared>) {
         && error.is_parse()
     {
         shared
-            .tally
+            .counts
             .count(None, "", EgressOutcome::Unserved, Stamp::now());
     }
-    let opened = tunnel.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let opened = tunnel.lock().take();
     if let Some(opened) = opened {
         opened.run().await;
     }

@@ -15,15 +15,17 @@
 //! | `guard` | the listener: open, accept, tell protocols apart, close |
 //! | `answer` | one HTTP request: CONNECT or absolute form; refused, tunnelled or forwarded |
 //! | `socks` | SOCKS clients, refused in their own words |
-//! | `tally` | what is written down, bounded |
+//! | `shared` | what all connections of a guard share |
+//! | `counts` | what is written down, bounded |
 //! | `environment` | the variables that programs look for a proxy in |
 
 mod allow;
 mod answer;
+mod counts;
 mod environment;
 mod guard;
+mod shared;
 mod socks;
-mod tally;
 
 pub use allow::{AllowList, Destination, Pattern, PatternError};
 pub use environment::{LOOPBACK_NAMES, proxy_environment};

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::board::Received;
+use super::stats::FinishedRequest;
 use flashrig_clock::Origin;
 use flashrig_record::Attempt;
 
@@ -28,25 +28,25 @@ pub struct LogLine {
 /// The log cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("the log {path} cannot be written: {source}; choose another file with --log")]
-pub struct LogError {
+pub struct LogFileError {
     path: PathBuf,
     source: io::Error,
 }
 
 /// Writes the log. Dropping it writes what is left.
 #[derive(Debug)]
-pub struct Log {
-    lines: Option<Sender<Received>>,
+pub struct LogWriter {
+    lines: Option<Sender<FinishedRequest>>,
     writing: Option<JoinHandle<()>>,
 }
 
-impl Log {
+impl LogWriter {
     /// Opens `path` to append to it. Instants are told by `origin`.
     ///
     /// # Errors
     /// The file cannot be opened for writing.
-    pub fn open(path: &Path, origin: Origin) -> Result<Self, LogError> {
-        let error = |source| LogError {
+    pub fn open(path: &Path, origin: Origin) -> Result<Self, LogFileError> {
+        let error = |source| LogFileError {
             path: path.to_owned(),
             source,
         };
@@ -68,14 +68,14 @@ impl Log {
     }
 
     /// Has a request written.
-    pub fn write(&self, received: Received) {
+    pub fn write(&self, received: FinishedRequest) {
         if let Some(lines) = &self.lines {
             let _ = lines.send(received);
         }
     }
 }
 
-impl Drop for Log {
+impl Drop for LogWriter {
     fn drop(&mut self) {
         self.lines = None;
         if let Some(writing) = self.writing.take() {
@@ -85,7 +85,12 @@ impl Drop for Log {
 }
 
 /// A line is written at once or, when the disk fails, not at all: the next one starts afresh.
-fn write_all(mut file: impl Write, path: &Path, reported: &Receiver<Received>, origin: &Origin) {
+fn write_all(
+    mut file: impl Write,
+    path: &Path,
+    reported: &Receiver<FinishedRequest>,
+    origin: &Origin,
+) {
     let mut failing = false;
     for received in reported {
         let Ok(mut line) = serde_json::to_vec(&line(received, origin)) else {
@@ -109,7 +114,7 @@ fn write_all(mut file: impl Write, path: &Path, reported: &Receiver<Received>, o
     }
 }
 
-fn line(received: Received, origin: &Origin) -> LogLine {
+fn line(received: FinishedRequest, origin: &Origin) -> LogLine {
     let since = jiff::SignedDuration::try_from_secs_f64(received.attempt.clocks.head_s.0);
     let at = since.map_or(origin.wall, |since| {
         origin.wall.checked_add(since).unwrap_or(origin.wall)
@@ -123,7 +128,7 @@ fn line(received: Received, origin: &Origin) -> LogLine {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tally::tests::answered;
+    use super::super::client_stats::tests::answered;
     use super::*;
     use std::sync::{Arc, Mutex};
 
@@ -160,7 +165,7 @@ mod tests {
         let (lines, reported) = channel();
         for client in ["a", "b", "c", "d"] {
             lines
-                .send(Received {
+                .send(FinishedRequest {
                     client: client.into(),
                     attempt: Box::new(answered()),
                 })

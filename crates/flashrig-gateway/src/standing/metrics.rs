@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::board::{ClientSnapshot, Snapshot};
 use super::histogram::Histogram;
+use super::stats::{ClientSnapshot, Snapshot};
 
 /// Writes every metric. Names and labels are stable.
 pub fn metrics(snapshot: &Snapshot) -> String {

@@ -1,29 +1,31 @@
 //! The standing gateway: what people's everyday agents do at one server, counted and shown while
 //! it goes on.
 //!
-//! It listens to the gateway's own events and turns them into figures: a table, Prometheus metrics,
+//! It observes the gateway's events and turns them into figures: a table, Prometheus metrics,
 //! a log. Forwarding (that is `gateway`), the terminal (that is `cli`), and experiments must not
 //! enter this room.
 //!
 //! | file | its one job |
 //! |---|---|
-//! | `board` | the clients of the listener: hears of their requests, gives snapshots |
-//! | `tally` | one client's figures |
+//! | `stats` | all clients of the listener: observes their requests, gives snapshots |
+//! | `client_stats` | one client's figures |
 //! | `histogram` | how often a duration was how long |
 //! | `metrics` | a snapshot as Prometheus reads it; pure |
 //! | `table` | a snapshot, and a request, as people read it; pure |
 //! | `log` | a file with a line for every request |
 
-mod board;
+mod client_stats;
 mod histogram;
 mod log;
 mod metrics;
+mod stats;
 mod table;
-mod tally;
 
-pub use board::{Board, ClientSnapshot, HEALTH_PATH, METRICS_PATH, Received, Snapshot};
+pub use client_stats::{ClientFigures, RequestKind, is_refusal};
 pub use histogram::Histogram;
-pub use log::{Log, LogError, LogLine};
+pub use log::{LogFileError, LogLine, LogWriter};
 pub use metrics::metrics;
+pub use stats::{
+    ClientSnapshot, FinishedRequest, HEALTH_PATH, METRICS_PATH, Snapshot, StandingStats,
+};
 pub use table::{finished_line, table};
-pub use tally::{ClientFigures, RequestKind, is_refusal};

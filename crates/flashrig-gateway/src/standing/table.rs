@@ -1,7 +1,7 @@
 //! A snapshot, and a request, as people read them. Pure.
 
-use super::board::{ClientSnapshot, Received, Snapshot};
-use super::tally::{is_refusal, refusal_kind, word};
+use super::client_stats::{is_refusal, refusal_kind, word};
+use super::stats::{ClientSnapshot, FinishedRequest, Snapshot};
 use flashrig_record::{Outcome, Role};
 
 const HEAD: [&str; 9] = [
@@ -49,7 +49,7 @@ fn row(client: &ClientSnapshot) -> [String; 9] {
 }
 
 /// A line for a request that ended; `None` for a probe that went well.
-pub fn finished_line(received: &Received) -> Option<String> {
+pub fn finished_line(received: &FinishedRequest) -> Option<String> {
     let attempt = &received.attempt;
     if attempt.role == Role::Probe && attempt.outcome == Outcome::Complete {
         return None;
@@ -105,27 +105,27 @@ fn or_dash<T>(value: Option<T>, message: impl FnOnce(T) -> String) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::client_stats::ClientStats;
+    use super::super::client_stats::tests::answered;
     use super::super::histogram::{Histogram, LAG};
-    use super::super::tally::Tally;
-    use super::super::tally::tests::answered;
     use super::*;
     use crate::GatewayEvent;
     use flashrig_record::{ErrorDetail, RefusalKind};
 
     #[test]
     fn the_table_has_a_line_for_each_client_in_columns_and_unknown_is_a_dash() {
-        let mut busy = Tally::default();
+        let mut busy = ClientStats::default();
         busy.handle(&GatewayEvent::Finished(Box::new(answered())));
-        let client = |name: &str, in_flight, tally: Tally| ClientSnapshot {
+        let client = |name: &str, in_flight, client_stats: ClientStats| ClientSnapshot {
             name: name.into(),
             in_flight,
             waiting: 1,
-            figures: tally.figures,
+            figures: client_stats.figures,
         };
         let snapshot = Snapshot {
             clients: vec![
                 client("anna", 2, busy),
-                client("bert-with-a-name", 0, Tally::default()),
+                client("bert-with-a-name", 0, ClientStats::default()),
             ],
             lag: Histogram::new(LAG),
         };
@@ -143,7 +143,7 @@ mod tests {
     fn a_request_is_told_on_one_line_whatever_the_server_said() {
         let mut attempt = answered();
         let reported = |attempt: &flashrig_record::Attempt| {
-            finished_line(&Received {
+            finished_line(&FinishedRequest {
                 client: "anna".into(),
                 attempt: Box::new(attempt.clone()),
             })

@@ -74,7 +74,7 @@ async fn the_gateways_own_pages_are_never_forwarded_and_where_there_are_tokens_m
     assert_eq!(posting.response().await.status, 405);
     // None of these is a request to the server.
     assert!(
-        rig.board
+        rig.stats
             .snapshot()
             .clients
             .iter()
@@ -201,7 +201,7 @@ async fn made_up_names_cannot_fill_the_memory() {
         client.response().await;
         rig.received().await;
     }
-    let snapshot = rig.board.snapshot();
+    let snapshot = rig.stats.snapshot();
     assert!(snapshot.clients.len() <= 68, "{}", snapshot.clients.len());
     let others = snapshot.clients.iter().find(|c| &*c.name == "(others)");
     assert!(others.unwrap().figures.ended() >= 10);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flashrig_clock::Origin;
-use flashrig_gateway::standing::{Board, Received};
+use flashrig_gateway::standing::{FinishedRequest, StandingStats};
 use flashrig_gateway::{ClientName, Gate, Limits, Standing, StandingConfig};
 use flashrig_http::{KeyStyle, Secret, Upstream as Target};
 use tokio::sync::mpsc;
@@ -20,8 +20,8 @@ pub const END: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_re
 pub struct Rig {
     pub server: Upstream,
     pub standing: Standing,
-    pub board: Arc<Board>,
-    pub received: mpsc::Receiver<Received>,
+    pub stats: Arc<StandingStats>,
+    pub received: mpsc::Receiver<FinishedRequest>,
 }
 
 impl Rig {
@@ -32,7 +32,7 @@ impl Rig {
     pub async fn gated(tokens: &[(&str, &str)], gate: Option<Arc<Gate>>) -> Self {
         let server = Upstream::bind().await;
         let key = Some(Secret::new("server-key"));
-        let (board, received) = Board::new(None);
+        let (stats, received) = StandingStats::new(None);
         let config = StandingConfig {
             listen: "127.0.0.1:0".parse().unwrap(),
             tokens: tokens
@@ -45,11 +45,11 @@ impl Rig {
             answer_probes: None,
             origin: Origin::now(),
         };
-        let standing = Standing::open(config, board.clone()).await.unwrap();
+        let standing = Standing::open(config, stats.clone()).await.unwrap();
         Self {
             server,
             standing,
-            board,
+            stats,
             received,
         }
     }
@@ -79,7 +79,7 @@ impl Rig {
         Metrics::read(&String::from_utf8(page.body).unwrap())
     }
 
-    pub async fn received(&mut self) -> Received {
+    pub async fn received(&mut self) -> FinishedRequest {
         soon(self.received.recv()).await.unwrap()
     }
 }

@@ -6,14 +6,14 @@
 //! |---|---|
 //! | `prompt` | a request body as a server lays it out: system, tools, messages |
 //! | `link` | which earlier request a request goes on from, and threads from that |
-//! | `role` | main thread, sub-agent, side request, probe, told by structure |
+//! | `role` | main thread, sub-agent, side request, probe: provisional and settled |
 //! | `prefix` | the common prefix of successive requests, and where it breaks |
 //! | `session` | all of it for one session, written into its attempts |
 
 mod link;
 mod prefix;
 mod prompt;
-mod role;
+pub mod role;
 mod session;
 
 pub use prefix::common_prefix;

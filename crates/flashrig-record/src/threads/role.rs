@@ -1,9 +1,40 @@
-//! What each request is to its session, told by structure: what is offered, from what it goes on,
-//! and when it began. No agent's words and no version's are looked for.
+//! What each request is to its session, decided by structure: which tools it offers, which request
+//! it continues, and when it began. No agent's or version's wording is looked at.
+//!
+//! A role is decided in two stages. [`provisional`] knows nothing but the request: the gate goes by
+//! it. [`settled`] knows the requests of the session, all of them or those so far; where their
+//! bodies are known too, [`explain`](super::explain) goes by the threads that they form.
 
 use super::link::{Place, same_frame};
 use super::prompt::Prompt;
-use crate::Role;
+use crate::{Attempt, Dialect, Role};
+
+/// Stage one: the role of a request by itself. An agent's own thread offers tools, its helpers do
+/// not. `tools` is how many are offered; `None` when that is unknown.
+pub fn provisional(dialect: Dialect, tools: Option<u32>) -> Role {
+    match (dialect.generates(), tools) {
+        (false, _) => Role::Probe,
+        (true, Some(1..)) => Role::Main,
+        (true, _) => Role::Side,
+    }
+}
+
+/// Stage two: the role of a request, given whether any request of its session is main. One that
+/// never offers tools (a plain chat, say) has a thread all the same: its side requests are main.
+pub fn settled(provisional: Role, has_main: bool) -> Role {
+    match provisional {
+        Role::Side if !has_main => Role::Main,
+        role => role,
+    }
+}
+
+/// Settles the roles of a whole session.
+pub fn settle(attempts: &mut [Attempt]) {
+    let has_main = attempts.iter().any(|attempt| attempt.role == Role::Main);
+    for attempt in attempts {
+        attempt.role = settled(attempt.role, has_main);
+    }
+}
 
 /// A request among those of its session.
 #[derive(Clone, Debug)]
@@ -24,8 +55,8 @@ struct Thread {
     fork_of: Option<usize>,
 }
 
-/// The role of every request.
-pub(super) fn roles(nodes: &[Node<'_>], places: &[Place]) -> Vec<Role> {
+/// Stage two where the bodies are known: the role of every request.
+pub(super) fn settled_by_threads(nodes: &[Node<'_>], places: &[Place]) -> Vec<Role> {
     let threads = threads(places);
     let first = |t: &Thread| &nodes[t.nodes[0]];
     let Some(main) = main_thread(nodes, &threads) else {
@@ -128,4 +159,36 @@ fn threads(places: &[Place]) -> Vec<Thread> {
         }
     }
     threads
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_with_tools_are_main_without_are_side_and_the_rest_are_probes() {
+        assert_eq!(provisional(Dialect::OpenaiChat, Some(10)), Role::Main);
+        assert_eq!(provisional(Dialect::OpenaiChat, Some(0)), Role::Side);
+        assert_eq!(provisional(Dialect::AnthropicMessages, None), Role::Side);
+        assert_eq!(
+            provisional(Dialect::AnthropicCountTokens, Some(10)),
+            Role::Probe
+        );
+        assert_eq!(provisional(Dialect::Other, None), Role::Probe);
+    }
+
+    #[test]
+    fn side_requests_are_settled_as_main_only_where_there_is_no_main_request() {
+        let begun = |role| Attempt::begun(Dialect::OpenaiChat, role);
+        let settled = |roles: &[Role]| -> Vec<Role> {
+            let mut attempts: Vec<_> = roles.iter().map(|role| begun(*role)).collect();
+            settle(&mut attempts);
+            attempts.iter().map(|attempt| attempt.role).collect()
+        };
+        assert_eq!(
+            settled(&[Role::Probe, Role::Side]),
+            [Role::Probe, Role::Main]
+        );
+        assert_eq!(settled(&[Role::Side, Role::Main]), [Role::Side, Role::Main]);
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::link::places;
 use super::prefix::common_prefix;
 use super::prompt::Prompt;
-use super::role::{Node, roles};
+use super::role::{Node, settled_by_threads};
 use crate::{Attempt, Outcome, PrefixChange, PrefixFact, PrefixSummary};
 
 /// Explains a session's attempts, given in order of arrival with the prompts of those whose body
@@ -33,7 +33,7 @@ pub fn explain(attempts: &mut [Attempt], prompts: &BTreeMap<u32, Prompt>) -> Opt
             }
         })
         .collect();
-    let roles = roles(&nodes, &places);
+    let roles = settled_by_threads(&nodes, &places);
 
     let mut summary = PrefixSummary::default();
     let mut changes = Changes::default();

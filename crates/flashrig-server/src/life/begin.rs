@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::keeper::{Log, Plan, Shared, State, keep};
-use super::{Life, StartError, message, port};
-use crate::log_index::LogIndex;
-use crate::start::{HOST, Launch};
+use super::error::StartError;
+use super::launch::HOST;
+use super::state::{Log, Plan, Shared, State};
+use super::{ended, port};
+use crate::log::LogIndex;
 use flashrig_http::Secret;
 use flashrig_http::ask;
 use flashrig_process::{
@@ -22,8 +22,6 @@ use flashrig_process::{
 /// Between two questions whether it is ready.
 const ASK_EVERY: Duration = Duration::from_millis(25);
 const ASK_LIMIT: Duration = Duration::from_secs(2);
-/// How often another free port is tried when somebody was faster.
-const TRIES: u32 = 3;
 /// Lines of the log that stand in errors.
 const SHOWN_LINES: usize = 12;
 /// For output that is still held when everything has ended.
@@ -42,45 +40,6 @@ pub(super) struct Begun {
     pub(super) ready_after: Duration,
     /// Kills for lack of memory before its start.
     pub(super) oom: OomKills,
-}
-
-/// Starts a server and waits until it is ready: its life, its address, and how long that took.
-///
-/// # Errors
-/// See [`StartError`]. Nothing is left running.
-pub(crate) async fn start(
-    launch: Launch,
-    log_index: LogIndex,
-    key: Option<Secret>,
-) -> Result<(Life, u16, Duration), StartError> {
-    let fixed = launch.recipe.port;
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        let port = match fixed {
-            Some(port) => port,
-            None => port::free()?,
-        };
-        let plan = Plan {
-            launch: launch.clone(),
-            port,
-            log_index: log_index.clone(),
-            key: key.clone(),
-        };
-        let shared = Arc::new(Shared::new(plan));
-        match begin(&shared, std::future::pending()).await {
-            Ok(begun) => {
-                let after = begun.ready_after;
-                let (orders, to_do) = mpsc::unbounded_channel();
-                tokio::spawn(keep(shared.clone(), begun, to_do));
-                return Ok((Life::kept(orders, shared), port, after));
-            }
-            // Between finding the port and listening there somebody else took it.
-            Err(StartError::Died { .. } | StartError::PortTaken { .. })
-                if fixed.is_none() && tries < TRIES && !port::is_free(port) => {}
-            Err(error) => return Err(error),
-        }
-    }
 }
 
 /// Starts the process and waits until it is ready, or until `cancel`. Dropping this ends it.
@@ -141,7 +100,7 @@ pub(super) async fn begin(
             let end = exit.map(|exit| exit.stamp);
             Err(StartError::Died {
                 profile: profile.clone(),
-                message: message::ended(exit.map(|exit| exit.status), oom, &last_lines),
+                message: ended::message(exit.map(|exit| exit.status), oom, &last_lines),
                 after: end.map_or(Duration::ZERO, |end| end.since(ended.started)),
                 last_lines,
             })

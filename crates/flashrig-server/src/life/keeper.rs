@@ -1,133 +1,67 @@
 //! The task that owns a server's process: notices its end, starts it again, ends it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::mpsc;
 
 use super::begin::{Begun, DRAIN, begin};
-use super::{Death, StartError, message};
-use crate::log_index::LogIndex;
-use crate::start::Launch;
+use super::error::StartError;
+use super::launch::Launch;
+use super::state::{Death, Order, Plan, Shared, State};
+use super::{Life, ended, port};
+use crate::log::LogIndex;
 use flashrig_clock::Stamp;
 use flashrig_http::Secret;
-use flashrig_process::{Lines, OomKills, Reading, Running, StopReason, TreeEnd};
+use flashrig_process::{OomKills, Running, StopReason, TreeEnd};
 
 /// Between two looks at what its processes use; the process room takes samples as often.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Between two looks at whether the log has been taken in.
-const CATCH_UP_EVERY: Duration = Duration::from_millis(5);
 /// Lines of the log that are kept of a death.
 const LAST_LINES: usize = 20;
 /// For the rest of its log; a child that outlives it may hold that open.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
-/// What a server is started with, the first time and every time.
-#[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) launch: Launch,
-    pub(super) port: u16,
-    pub(super) log_index: LogIndex,
-    pub(super) key: Option<Secret>,
-}
+/// How often another free port is tried when somebody was faster.
+const TRIES: u32 = 3;
 
-/// What is known of it, for everybody who asks.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) plan: Plan,
-    pub(super) state: watch::Sender<State>,
-    figures: Mutex<Figures>,
-    log: Mutex<Option<Log>>,
-}
-
-/// How far the log of the present process has been taken in.
-#[derive(Clone, Debug)]
-pub(super) struct Log {
-    pub(super) lines: Lines,
-    /// Lines that were handed on.
-    pub(super) handed_on: Arc<AtomicU64>,
-}
-
-/// Where it is in its life.
-#[derive(Clone, Debug)]
-pub(super) enum State {
-    /// Not ready yet.
-    Starting,
-    /// Ready.
-    Alive {
-        /// Of the program.
-        pid: u32,
-    },
-    /// It ended without having been asked to.
-    Dead(Death),
-    /// It was asked to end.
-    Ended,
-}
-
-/// What it used.
-#[derive(Debug, Default)]
-pub(super) struct Figures {
-    pub(super) reading: Option<Reading>,
-    pub(super) peak_rss_bytes: Option<u64>,
-}
-
-impl Shared {
-    pub(super) fn new(plan: Plan) -> Self {
-        Self {
-            plan,
-            state: watch::Sender::new(State::Starting),
-            figures: Mutex::default(),
-            log: Mutex::default(),
-        }
-    }
-
-    /// Another process of it begins to write.
-    pub(super) fn follow(&self, log: Log) {
-        self.figures().reading = None;
-        *self.log.lock().unwrap_or_else(PoisonError::into_inner) = Some(log);
-    }
-
-    /// Waits until what has been written by now is taken in, for so long at most.
-    pub(super) async fn catch_up(&self, limit: Duration) {
-        let log = self
-            .log
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        let Some(Log { lines, handed_on }) = log else {
-            return;
+/// Starts a server and waits until it is ready: its life, its address, and how long that took.
+///
+/// # Errors
+/// See [`StartError`]. Nothing is left running.
+pub(crate) async fn start(
+    launch: Launch,
+    log_index: LogIndex,
+    key: Option<Secret>,
+) -> Result<(Life, u16, Duration), StartError> {
+    let fixed = launch.recipe.port;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let port = match fixed {
+            Some(port) => port,
+            None => port::free()?,
         };
-        let written = lines.report().lines;
-        let catching_up = async {
-            while handed_on.load(Ordering::Relaxed) + lines.report().lost_lines < written {
-                tokio::time::sleep(CATCH_UP_EVERY).await;
+        let plan = Plan {
+            launch: launch.clone(),
+            port,
+            log_index: log_index.clone(),
+            key: key.clone(),
+        };
+        let shared = Arc::new(Shared::new(plan));
+        match begin(&shared, std::future::pending()).await {
+            Ok(begun) => {
+                let after = begun.ready_after;
+                let (orders, to_do) = mpsc::unbounded_channel();
+                tokio::spawn(keep(shared.clone(), begun, to_do));
+                return Ok((Life::kept(orders, shared), port, after));
             }
-        };
-        let _ = tokio::time::timeout(limit, catching_up).await;
-    }
-
-    pub(super) fn figures(&self) -> MutexGuard<'_, Figures> {
-        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes in a sample.
-    pub(super) fn note(&self, reading: Option<Reading>) {
-        let mut figures = self.figures();
-        if let Some(reading) = reading {
-            figures.reading = Some(reading);
-            figures.peak_rss_bytes = figures.peak_rss_bytes.max(Some(reading.rss_bytes));
+            // Between finding the port and listening there somebody else took it.
+            Err(StartError::Died { .. } | StartError::PortTaken { .. })
+                if fixed.is_none() && tries < TRIES && !port::is_free(port) => {}
+            Err(error) => return Err(error),
         }
     }
-}
-
-/// What can be asked of the keeper.
-#[derive(Debug)]
-pub(super) enum Order {
-    /// End it, start it again, say how long it took to be ready.
-    Restart(oneshot::Sender<Result<Duration, StartError>>),
-    /// End it for good.
-    Stop(oneshot::Sender<()>),
 }
 
 /// Keeps a server until nobody is left who knows of it.
@@ -244,7 +178,7 @@ async fn after_death(shared: &Shared, mut begun: Begun) {
     let oom = OomKills::now().since(begun.oom);
     shared.state.send_replace(State::Dead(Death {
         at: exit.map_or_else(Stamp::now, |exit| exit.stamp),
-        message: message::ended(exit.map(|exit| exit.status), oom, &last_lines),
+        message: ended::message(exit.map(|exit| exit.status), oom, &last_lines),
         last_lines,
     }));
     finish(shared, begun).await;

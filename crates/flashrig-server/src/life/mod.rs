@@ -2,24 +2,41 @@
 //! server that somebody else started only a reset by requests is possible.
 
 mod begin;
+mod ended;
+mod error;
+mod flags;
+mod hashes;
 mod keeper;
-mod message;
+mod launch;
+mod launch_error;
+mod managed;
 mod port;
+mod proof;
 mod reset;
+mod state;
+mod version;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::start::{FlagError, LaunchError};
+use crate::profiles::Reset;
 use flashrig_clock::Stamp;
-use flashrig_process::SpawnError;
-use keeper::{Order, Shared, State};
+use state::{Order, Shared, State};
 
-pub(super) use begin::start;
-pub(super) use reset::Resets;
-pub use reset::{Reset, ResetRequest};
+pub use error::{LifeError, StartError};
+
+pub use flags::{FlagCheck, FlagError, check_flags};
+pub use launch::Launch;
+pub(crate) use launch::Valued;
+pub use launch_error::LaunchError;
+pub(crate) use managed::begin;
+pub use managed::files_of;
+pub use proof::same as same_value;
+pub(crate) use proof::{Witness, contradicted, prove};
+pub(crate) use reset::Resets;
+pub use state::Death;
 
 /// For a log that is written faster than it is read.
 const CATCH_UP: Duration = Duration::from_secs(10);
@@ -37,142 +54,6 @@ pub struct Life {
 struct Kept {
     orders: mpsc::UnboundedSender<Order>,
     shared: Arc<Shared>,
-}
-
-/// The end of a server that was not asked to end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Death {
-    /// When.
-    pub at: Stamp,
-    /// Exit code or signal, and what that means.
-    pub message: String,
-    /// The last lines of its log, oldest first.
-    pub last_lines: Vec<String>,
-}
-
-/// A server that could not be brought back.
-#[derive(Debug, thiserror::Error)]
-pub enum LifeError {
-    /// flashrig did not start it.
-    #[error("flashrig did not start this server, and cannot {0} it")]
-    NotOurs(&'static str),
-    /// Its profile does not say how.
-    #[error("its profile has no [reset], so it cannot be brought back to a known state")]
-    NoReset,
-    /// It did not come back.
-    #[error(transparent)]
-    Start(#[from] StartError),
-    /// A request that resets failed.
-    #[error("the reset by {method} {path} failed: {message}")]
-    Request {
-        /// Method.
-        method: String,
-        /// Path.
-        path: String,
-        /// What was answered, or why nothing was.
-        message: String,
-    },
-    /// It was ended meanwhile.
-    #[error("the server was ended meanwhile")]
-    Ended,
-}
-
-/// A server that did not start. Nothing is left running.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// It cannot be started here.
-    #[error(transparent)]
-    Launch(#[from] LaunchError),
-    /// Its flags are not right.
-    #[error(transparent)]
-    Flags(Box<FlagError>),
-    /// The system has no port.
-    #[error("the system gives no free port: {0}")]
-    NoPort(#[from] std::io::Error),
-    /// Somebody else listens there.
-    #[error(
-        "server {profile}: port {port} is taken; end what listens on 127.0.0.1:{port}, or give \
-         another with --set port=N"
-    )]
-    PortTaken {
-        /// Profile.
-        profile: String,
-        /// Port.
-        port: u16,
-    },
-    /// The program could not be run.
-    #[error(transparent)]
-    Spawn(#[from] SpawnError),
-    /// It ended before it was ready.
-    #[error("server {profile}: it {message}, {after:.1?} after its start and before it was ready{}", said(.last_lines))]
-    Died {
-        /// Profile.
-        profile: String,
-        /// How it ended.
-        message: String,
-        /// How long it lived.
-        after: Duration,
-        /// The end of its log.
-        last_lines: Vec<String>,
-    },
-    /// It did not become ready.
-    #[error(
-        "server {profile}: it was not ready within {limit:?} and was ended: GET {url} {last} (limit \
-         and path stand in [ready] of its profile){}", said(.last_lines)
-    )]
-    NotReady {
-        /// Profile.
-        profile: String,
-        /// What was asked for.
-        url: String,
-        /// How long was waited.
-        limit: Duration,
-        /// What was answered last.
-        last: String,
-        /// The end of its log.
-        last_lines: Vec<String>,
-    },
-    /// It was to end before it was ready.
-    #[error("server {profile}: it was ended while it started")]
-    Cancelled {
-        /// Profile.
-        profile: String,
-    },
-    /// A value did not take effect.
-    #[error("server {profile}: {message}")]
-    NoEffect {
-        /// Profile.
-        profile: String,
-        /// Which, and who says so.
-        message: String,
-    },
-}
-
-impl StartError {
-    /// Whether something else has to be typed.
-    pub fn is_mistyped(&self) -> bool {
-        match self {
-            Self::Launch(error) => error.is_mistyped(),
-            Self::Flags(error) => match &**error {
-                FlagError::Launch(error) => error.is_mistyped(),
-                FlagError::Unknown { .. } => true,
-            },
-            _ => false,
-        }
-    }
-}
-
-impl From<FlagError> for StartError {
-    fn from(error: FlagError) -> Self {
-        Self::Flags(Box::new(error))
-    }
-}
-
-fn said(last_lines: &[String]) -> String {
-    if last_lines.is_empty() {
-        return "; its log is empty".to_owned();
-    }
-    format!("; the end of its log:\n  {}", last_lines.join("\n  "))
 }
 
 impl Life {
@@ -286,7 +167,7 @@ impl Life {
         }
     }
 
-    /// Waits until what its log says by now has been taken in by the journal, for a few seconds at
+    /// Waits until what its log says by now has been taken in by the index, for a few seconds at
     /// most. Returns at once for a server that somebody else started.
     pub async fn catch_up(&self) {
         if let Some(kept) = &self.kept {

@@ -2,32 +2,13 @@
 
 use std::time::Duration;
 
-use super::LifeError;
+use super::error::LifeError;
+use crate::profiles::{Reset, ResetRequest};
 use flashrig_clock::Stamp;
 use flashrig_http::Secret;
 use flashrig_http::send;
 
 const LIMIT: Duration = Duration::from_secs(60);
-
-/// How a server is reset.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Reset {
-    /// It is ended and started again.
-    Restart,
-    /// By these requests, one after the other.
-    Requests(Vec<ResetRequest>),
-}
-
-/// A request that resets.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ResetRequest {
-    /// Method.
-    pub method: hyper::Method,
-    /// Path, below the base address.
-    pub path: String,
-    /// Body.
-    pub body: Option<serde_json::Value>,
-}
 
 /// How, and whom to ask.
 #[derive(Debug)]

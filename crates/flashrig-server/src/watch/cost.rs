@@ -6,18 +6,17 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
-use std::sync::Mutex;
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
+use parking_lot::Mutex;
 use tempfile::TempDir;
 
-use super::follow::{EVERY, LogTailer};
 use super::reading::{Fold, When};
 use super::sampler::{Lines, Page, Sampler};
 use crate::life::Life;
-use crate::log_index::LogIndex;
-use crate::metrics::MetricNames;
+use crate::log::{EVERY, LogIndex, LogTailer};
+use crate::profiles::Interface;
 use flashrig_clock::Origin;
 
 /// CPU time of this thread, in seconds.
@@ -52,7 +51,7 @@ fn a_look_each_second_at_a_long_page_and_ten_at_a_quiet_log_cost_less_than_a_per
     let sampler = Sampler {
         url: serve_long_page(),
         key: None,
-        names: MetricNames::known(),
+        names: Interface::unknown().metrics,
         life: Life::not_ours(),
         log_index: LogIndex::new(Vec::new()),
         origin: Origin::now(),

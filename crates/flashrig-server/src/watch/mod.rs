@@ -5,39 +5,33 @@
 //! |---|---|
 //! | `sampler` | the looks, and `server.jsonl` |
 //! | `reading` | one look, and many folded |
-//! | `follow` | reads the file that an attached server logs to |
-//! | `shelf` | keeps the log as `server.log` |
 //! | `joins` | refusals of clients beside lines of the log |
-//! | `agree` | one figure from three sources |
+//! | `consistency` | one figure from three sources |
 //!
 //! Nothing is judged here, and nobody waits for it while an arm runs.
 
 mod consistency;
 #[cfg(all(test, target_os = "linux"))]
 mod cost;
-mod follow;
 mod joins;
-mod log_writer;
 mod reading;
 mod sampler;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
 use self::consistency::{Answers, Finished, disagreements, is_refusal};
 use self::joins::{LATE_S, Refused, Rejecting, join};
 use self::reading::{Fold, When};
 use self::sampler::{Lines, Page, Sampler};
-use super::Connected;
-use super::log::LogEventKind;
+use crate::connection::Connected;
+use crate::log::{Keeping, LogEventKind};
 use flashrig_clock::{Origin, Seconds, Stamp};
 use flashrig_record::{Attempt, ThreeWays, Watched};
-
-pub use follow::{FollowError, Follower, follow};
-pub use log_writer::{Keeping, LogWriter, keep};
 
 /// How often the server is looked at, in seconds of its own time.
 const EVERY: Duration = Duration::from_secs(1);

@@ -4,17 +4,15 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::log_writer::open_whole_lines;
 use super::reading::{Fold, Reading, Usage, When};
 use crate::life::Life;
-use crate::log::LogEvent;
-use crate::log_index::LogIndex;
-use crate::metrics::MetricNames;
+use crate::log::{LogEvent, LogIndex, open_whole_lines};
+use crate::profiles::MetricNames;
 use flashrig_clock::{Origin, Seconds, Stamp};
 use flashrig_http::Secret;
 use flashrig_http::ask;
@@ -158,11 +156,11 @@ impl Sampler {
     }
 
     pub fn span(&self) -> MutexGuard<'_, Option<Fold>> {
-        self.span.lock().unwrap_or_else(PoisonError::into_inner)
+        self.span.lock()
     }
 
     fn lines(&self) -> MutexGuard<'_, Lines> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lines.lock()
     }
 }
 

@@ -1,0 +1,60 @@
+//! The accept loop of a listener.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::connection::{Draining, begins, connection};
+use super::shared::Shared;
+
+/// The listening task, which must not outlive its session.
+pub(super) struct Listening(pub(super) JoinHandle<()>);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Accepts until told to drain or to stop; when this ends, no connection is left.
+pub(super) async fn listen(
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    label: String,
+    mut stopped: oneshot::Receiver<()>,
+    mut draining: Draining,
+) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            _ = &mut stopped => break,
+            () = begins(&mut draining) => {
+                drop(listener);
+                tokio::select! {
+                    _ = &mut stopped => connections.shutdown().await,
+                    () = async { while connections.join_next().await.is_some() {} } => {}
+                }
+                return;
+            }
+            Some(ended) = connections.join_next() => if let Err(error) = ended {
+                tracing::error!(session = label, %error, "a connection's task failed");
+            },
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    let serving = connection(stream, Arc::clone(&shared), draining.clone());
+                    connections.spawn(serving);
+                }
+                Err(error) => {
+                    tracing::warn!(session = label, %error, "cannot accept a connection");
+                    // Most often no descriptor is free; trying again at once would only spin.
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    connections.shutdown().await;
+}

@@ -1,0 +1,19 @@
+//! What all requests of a listener share.
+
+use std::sync::Arc;
+
+use super::auth::Auth;
+use super::limits::Limits;
+use super::prompt::PromptCap;
+use flashrig_http::Link;
+
+/// What all requests of a listener share.
+pub(super) struct Shared {
+    pub(super) link: Arc<Link>,
+    pub(super) auth: Auth,
+    pub(super) limits: Limits,
+    pub(super) nonce: Option<String>,
+    pub(super) prompt_cap: Option<Arc<PromptCap>>,
+    /// The served model, when probes are answered here.
+    pub(super) answer_probes: Option<String>,
+}

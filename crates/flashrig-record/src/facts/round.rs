@@ -1,0 +1,71 @@
+//! Why the times of a round are not compared.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::ServerLoss;
+use crate::{ArmKind, ServerEvent, Status};
+
+/// Why the times of a round are not compared: `invalid_reasons` of a round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(remote = "Self", tag = "code", rename_all = "snake_case")]
+#[schemars(transform = super::text_in_schema)]
+pub enum InvalidReason {
+    /// The round did not finish.
+    RoundUnfinished,
+    /// The arm did not run.
+    ArmMissing,
+    /// The server was lost.
+    ServerLost {
+        /// How.
+        loss: ServerLoss,
+    },
+    /// Not every session ran.
+    SessionsMissing {
+        /// Sessions that ran.
+        ran: u64,
+        /// Sessions planned.
+        planned: u64,
+    },
+    /// The server failed every request in flight.
+    ServerFailed {
+        /// The event.
+        event: ServerEvent,
+    },
+    /// The session did not come to its own end.
+    SessionNotCompleted {
+        /// How it ended.
+        status: Status,
+    },
+    /// Requests of the session were refused, or answers broke off.
+    RequestsLost {
+        /// Requests refused or answered with an error.
+        refused: u64,
+        /// Answers broken off.
+        broken_off: u64,
+    },
+    /// flashrig's gateway refused prompts longer than `--max-prompt`.
+    LongPrompts {
+        /// How many.
+        prompts: u64,
+    },
+    /// Sessions that must run one after the other overlapped.
+    Overlapped,
+    /// The session's work was done in one arm only.
+    DoneInOneArm {
+        /// Where it was done.
+        done: ArmKind,
+        /// Where it was not.
+        not_done: ArmKind,
+    },
+    /// The session's agent exited by itself in one arm only.
+    ExitedInOneArm,
+    /// A sentence of another version of flashrig.
+    Other {
+        /// The sentence.
+        #[serde(skip_serializing)]
+        text: String,
+    },
+}
+
+super::fact!(InvalidReason);

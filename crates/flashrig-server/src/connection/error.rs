@@ -1,0 +1,51 @@
+//! Why a server cannot be measured.
+
+use crate::life::StartError;
+use flashrig_http::{HttpError, UpstreamError};
+use flashrig_sim::SimError;
+
+/// Why a server cannot be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// Not there, or no LLM server.
+    #[error("{0}; check that the server runs, and its address")]
+    Http(#[from] HttpError),
+    /// The address cannot be used.
+    #[error(transparent)]
+    Upstream(#[from] UpstreamError),
+    /// The embedded server did not start.
+    #[error(transparent)]
+    Sim(#[from] SimError),
+    /// The server did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The model is not served.
+    #[error("the server at {url} does not serve the model {model:?}{hint}; it serves: {served}")]
+    Model {
+        /// The server.
+        url: String,
+        /// The model asked for.
+        model: String,
+        /// The nearest name, as a question.
+        hint: String,
+        /// The models it serves.
+        served: String,
+    },
+    /// Several models, or no list, and no `--model`.
+    #[error("{0}")]
+    ModelNeeded(String),
+    /// The variable with the key is not set.
+    #[error("the environment variable {0} for the server's key is not set")]
+    KeyMissing(String),
+}
+
+impl ConnectError {
+    /// Whether it was typed wrongly, so that nothing was tried.
+    pub fn is_mistyped(&self) -> bool {
+        match self {
+            Self::Upstream(_) | Self::KeyMissing(_) => true,
+            Self::Start(error) => error.is_mistyped(),
+            _ => false,
+        }
+    }
+}
