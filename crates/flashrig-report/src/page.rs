@@ -9,7 +9,7 @@ use super::table::Table;
 pub struct View {
     /// Columns of the terminal.
     pub width: usize,
-    /// Whether tables show every row and column, however wide that makes them.
+    /// Whether tables show every row and column, and no line is broken, however wide that makes it.
     pub wide: bool,
 }
 
@@ -53,8 +53,7 @@ impl Page {
 
     /// A sentence, on as many lines as it needs.
     pub fn line(&mut self, text: &str) {
-        self.out.push_str(&wrapped(text, self.view.width));
-        self.out.push('\n');
+        self.styled(&Style::new(), text);
     }
 
     /// Facts on one line, parted by dots.
@@ -82,7 +81,10 @@ impl Page {
 
     /// A sentence in a style.
     pub fn styled(&mut self, style: &Style, text: &str) {
-        let text = wrapped(text, self.view.width);
+        let text = match self.view.wide {
+            true => text.to_owned(),
+            false => wrapped(text, self.view.width),
+        };
         for line in text.lines() {
             self.out.push_str(&style.apply_to(line).to_string());
             self.out.push('\n');

@@ -55,7 +55,7 @@ pub fn text(probe: &Probe, view: View) -> String {
         }
     }
     if !probe.first_tokens.is_empty() {
-        page.title("First token");
+        page.title("TTFT");
         for row in &probe.first_tokens {
             page.line(&format!("  {}", first_token(row)));
         }
@@ -109,7 +109,7 @@ fn identity(probe: &Probe, page: &mut Page) {
     ));
     let context = match (probe.context_tokens, probe.context_source) {
         (Some(tokens), ContextSource::Server) => {
-            format!("{} tokens, told by the server", count(Some(tokens as f64)))
+            format!("{} tokens, as the server says", count(Some(tokens as f64)))
         }
         (Some(tokens), _) => format!("{} tokens, as given", count(Some(tokens as f64))),
         (None, _) => unknown.to_owned(),
@@ -162,7 +162,9 @@ fn started(managed: &Managed, page: &mut Page) {
         let by = variable.reported_by.as_deref().unwrap_or_default();
         let proof = match (variable.engaged, &variable.reported) {
             (Some(true), _) => format!("proven by {by}"),
-            (Some(false), Some(reported)) => format!("DID NOTHING: it tells {reported} ({by})"),
+            (Some(false), Some(reported)) => {
+                format!("DID NOTHING: the server says {reported} ({by})")
+            }
             _ => "not proven".to_owned(),
         };
         page.line(&format!(

@@ -37,8 +37,8 @@ fn no_line_is_wider_than_the_terminal_and_no_word_is_broken() {
     console::set_colors_enabled(false);
     for (name, report) in reports() {
         let whole = report(View {
-            width: 10_000,
             wide: true,
+            ..View::default()
         });
         let hint = "hidden at this width: ; --wide shows all";
         let words = whole.split_whitespace().chain(hint.split_whitespace());

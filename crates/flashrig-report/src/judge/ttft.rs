@@ -4,7 +4,7 @@ use super::models::of_load;
 use crate::judge::life::life_lines;
 use crate::stats::median;
 use flashrig_clock::Seconds;
-use flashrig_config::{format_seconds, format_tokens};
+use flashrig_config::format_seconds;
 use flashrig_record::{
     Lane, LoadRun, LoadVerdict, Measured, Outcome, StopKind, TtftRow, TtftSpread, Turn,
 };
@@ -240,7 +240,7 @@ pub fn verdict(run: &LoadRun, rows: &[TtftRow], stopped_because: Option<&str>) -
         );
     }
     LoadVerdict {
-        answer: sentence(run, rows),
+        answer: sentence(rows),
         fits: Vec::new(),
         warnings,
     }
@@ -256,17 +256,16 @@ fn losses(run: &LoadRun, stopped_because: Option<&str>) -> impl Iterator<Item = 
     lost.map(|(m, stop)| format!("{} at once: {}", m.sessions, stop.message))
 }
 
-/// `median TTFT of 2K prompts 641 ms alone, 968 ms with 2 at once (worst 1.28 s)`.
-fn sentence(run: &LoadRun, rows: &[TtftRow]) -> String {
+/// `median TTFT 641 ms alone, 968 ms with 2 at once (worst 1.28 s)`.
+fn sentence(rows: &[TtftRow]) -> String {
     let measured = rows.iter().filter_map(|row| Some((row, row.ttft_s?)));
     let measured: Vec<(&TtftRow, TtftSpread)> = measured.collect();
-    let size = format_tokens(run.spec.contexts.first().copied().unwrap_or(0));
     let times = match measured.as_slice() {
         [] => return "no TTFT was measured".to_owned(),
         [only] => at_once(*only),
         [first, .., last] => format!("{}, {}", at_once(*first), at_once(*last)),
     };
-    format!("median TTFT of {size} prompts {times}")
+    format!("median TTFT {times}")
 }
 
 fn at_once((row, spread): (&TtftRow, TtftSpread)) -> String {

@@ -223,7 +223,7 @@ fn the_answer_names_the_first_and_the_last_number() {
     let verdict = verdict(&run, &rows, Some("the server is gone"));
     assert_eq!(
         verdict.answer,
-        "median TTFT of 2K prompts 500 ms alone, 2.00 s with 4 at once (worst 2.00 s)"
+        "median TTFT 500 ms alone, 2.00 s with 4 at once (worst 2.00 s)"
     );
     assert_eq!(
         verdict.warnings,
