@@ -2,14 +2,16 @@
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
+use clap::Args;
 use tokio::sync::mpsc;
 use tokio::time::interval;
 
-use super::args::{GateOrderArg, GatewayArgs};
+use super::args::GateOrderArg;
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
 use super::signals;
@@ -24,6 +26,58 @@ use flashrig_http::{KeyStyle, Secret, Upstream};
 
 /// How often the table is brought up to date.
 const REFRESH: Duration = Duration::from_millis(500);
+
+/// `flashrig gateway`.
+#[derive(Clone, Debug, Args)]
+pub struct GatewayArgs {
+    /// The server's address
+    #[arg(long, value_name = "URL")]
+    pub upstream: String,
+    /// Address to listen on; beyond loopback every client needs a token
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8081")]
+    pub listen: std::net::SocketAddr,
+    /// A client and its token, which it sends as its API key; give it once per client. With none,
+    /// clients are named by their base address: http://ADDRESS:PORT/client/NAME
+    #[arg(long = "client", value_name = "NAME=TOKEN")]
+    pub clients: Vec<String>,
+    /// Environment variable that holds the server's key
+    #[arg(long, value_name = "NAME")]
+    pub key_env: Option<String>,
+    /// Append a JSON line for every request to this file
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// Let at most N generation requests of all clients into the server at a time [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Gate")]
+    pub max_in_flight: Option<u32>,
+    /// Which waiting request the gate lets in next [default: fifo]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "ORDER",
+        requires = "max_in_flight",
+        help_heading = "Gate"
+    )]
+    pub order: Option<GateOrderArg>,
+    /// Refuse longer prompts in the client's own dialect, e.g. 32k; tokens are estimated from the
+    /// request's bytes
+    #[arg(long, value_name = "TOKENS", value_parser = flashrig_config::parse_count, help_heading = "Gate")]
+    pub max_prompt: Option<u64>,
+    /// Answer probes (is somebody there, the model list, token counts) in the server's place, for
+    /// servers that do not know them; token counts are estimated
+    #[arg(long, requires = "model", help_heading = "Probes")]
+    pub answer_probes: bool,
+    /// The served model, for the model list that is answered
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "answer_probes",
+        help_heading = "Probes"
+    )]
+    pub model: Option<String>,
+    /// How long requests in flight have to end after the first Ctrl-C
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = flashrig_config::parse_duration)]
+    pub drain: std::time::Duration,
+}
 
 /// Runs the command.
 pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failure> {

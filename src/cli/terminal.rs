@@ -35,11 +35,6 @@ pub fn draw(lines: &[String]) {
     SCREEN.lock().write(|screen, size| screen.draw(lines, size));
 }
 
-/// Removes the live lines.
-pub fn clear() {
-    draw(&[]);
-}
-
 /// Leaves the live lines where they are, as lines that stay.
 pub fn keep() {
     SCREEN.lock().drawn.clear();

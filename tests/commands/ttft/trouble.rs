@@ -148,7 +148,7 @@ fn a_run_that_was_killed_is_reported_with_what_was_measured() {
         .output()
         .unwrap();
     let text = String::from_utf8(report.stdout).unwrap();
-    for message in ["at once", "median TTFT of 2K prompts", "was killed"] {
+    for message in [" · median TTFT ", "prompts of 2K", "was killed"] {
         assert!(text.contains(message), "{message:?} is not in: {text}");
     }
     assert!(!text.contains("nothing was measured"), "{text}");
