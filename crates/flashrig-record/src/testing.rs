@@ -16,6 +16,16 @@ pub const THRESHOLDS: Thresholds = Thresholds {
     fail: 2.0,
 };
 
+/// Facts as their sentences.
+pub fn texts<F: ToString>(facts: &[F]) -> Vec<String> {
+    facts.iter().map(F::to_string).collect()
+}
+
+/// A fact of which only the sentence is known.
+pub fn said<F: Fact>(text: &str) -> F {
+    F::other(text.to_owned())
+}
+
 /// An attempt from `head` to `end`, in seconds.
 pub fn attempt(
     role: Role,
@@ -61,7 +71,7 @@ pub fn session(id: &str, start: f64, end: f64) -> Session {
             version: None,
         },
         status: Status::Completed,
-        detail: "completed".into(),
+        detail: SessionDetail::Completed,
         started_s: Some(Seconds(start)),
         ended_s: Some(Seconds(end)),
         wall_s: Some(Seconds(end - start)),

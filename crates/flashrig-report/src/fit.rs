@@ -9,11 +9,11 @@ use super::head::{
 use super::page::{Page, View};
 use super::server;
 use super::table::Table;
-use crate::judge::fit::{BOTTLENECK, verdict_label};
 use flashrig_clock::Seconds;
 use flashrig_config::{format_tokens, plural};
 use flashrig_record::{
-    Cell, CellVerdict, LoadRun, LoadVerdict, Measured, RecallRule, SideFigures, Thresholds,
+    Cell, CellReason, CellVerdict, LoadRun, LoadVerdict, LoadWarning, Measured, RecallRule,
+    SideFigures, Thresholds,
 };
 
 /// Width of the longest bar.
@@ -43,7 +43,9 @@ pub fn text(run: &LoadRun, verdict: &LoadVerdict, view: View) -> String {
         };
         server::of_load(run, label, &mut page);
         page.gap();
-        page.notes(&verdict.warnings);
+        // The first line says that there was one round.
+        let notes = verdict.warnings.iter();
+        page.notes(notes.filter(|note| **note != LoadWarning::OneRound));
     }
     let because = run.stopped_because.as_ref().map(ToString::to_string);
     ending(&mut page, run.state, because.as_deref(), Some("fit"));
@@ -123,8 +125,13 @@ fn of_context(run: &LoadRun, context: u64, cells: &[&Cell], page: &mut Page) {
     page.gap();
     for cell in cells {
         // The notes below say once for all where the client was the bottleneck.
-        let reasons = cell.reasons.iter();
-        for reason in reasons.filter(|reason| !reason.starts_with(BOTTLENECK)) {
+        let is_noted = |reason: &&CellReason| {
+            matches!(
+                reason,
+                CellReason::ClientBottleneck { .. } | CellReason::BaselineBottleneck { .. }
+            )
+        };
+        for reason in cell.reasons.iter().filter(|reason| !is_noted(reason)) {
             page.line(&format!("  {}: {reason}", plural(cell.sessions, "session")));
         }
     }
@@ -133,7 +140,7 @@ fn of_context(run: &LoadRun, context: u64, cells: &[&Cell], page: &mut Page) {
 fn speed_table<'c>(cells: &'c [&Cell]) -> Table<'c, &'c Cell> {
     Table::new(cells)
         .name("sessions", |c| c.sessions.to_string())
-        .words("verdict", 0, |c| verdict_label(c.verdict).to_owned())
+        .words("verdict", 0, |c| c.verdict.label().to_owned())
         .figure("slowdown", 0, |c| times(c.slowdown.worst))
         .figure("95%", 1, |c| {
             interval(c.slowdown.ci95.filter(|_| c.sessions > 1))
@@ -241,7 +248,7 @@ mod tests {
     use super::*;
     use crate::judge::fit::{cells, verdict};
     use flashrig_record::testing::{K32, K256, fit_run as run, measured};
-    use flashrig_record::{CellStop, LeftOut, RunState, StopKind};
+    use flashrig_record::{CellStop, LeftOut, LeftOutReason, RunState, StopKind};
 
     fn judged(mut run: LoadRun) -> String {
         run.cells = cells(&run);
@@ -258,7 +265,7 @@ mod tests {
         refused.warm_span_s = None;
         refused.stopped = Some(CellStop {
             kind: StopKind::Refused,
-            message: "s2's first turn was refused: no room".to_owned(),
+            reason: flashrig_record::testing::said("s2's first turn was refused: no room"),
         });
         refused
     }
@@ -281,7 +288,7 @@ mod tests {
                 round: Some(round),
                 context_tokens: K256,
                 sessions: 3,
-                reason: "the server refused 2 sessions at this context length".to_owned(),
+                reason: LeftOutReason::ServerRefused { at_sessions: 2 },
             })
             .collect();
         insta::assert_snapshot!(judged(run));

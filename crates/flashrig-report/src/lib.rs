@@ -61,7 +61,7 @@ fn judged(run: &LoadRun) -> (Cow<'_, LoadRun>, LoadVerdict) {
     let mut run = run.clone();
     let verdict = if run.command == "ttft" {
         run.ttft = judge::ttft::rows(&run);
-        judge::ttft::verdict(&run, &run.ttft, run.stopped_because.as_deref())
+        judge::ttft::verdict(&run, &run.ttft, run.stopped_because.as_ref())
     } else {
         run.cells = judge::fit::cells(&run);
         judge::fit::verdict(&run, &run.cells)

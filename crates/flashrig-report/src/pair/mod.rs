@@ -14,7 +14,7 @@ use super::page::{Page, View};
 use super::server;
 use crate::judge;
 use flashrig_config::plural;
-use flashrig_record::{CachePolicy, Run, Verdict};
+use flashrig_record::{CachePolicy, Run, Verdict, Warning};
 use sessions::Rows;
 
 /// Renders a run; one without a verdict is judged by the rounds that it has.
@@ -31,7 +31,8 @@ pub fn text(run: &Run, view: View) -> String {
     if !run.rounds.is_empty() {
         body(run, &verdict, &mut page);
     }
-    ending(&mut page, run.state, run.stopped_because.as_deref(), None);
+    let because = run.stopped_because.as_ref().map(ToString::to_string);
+    ending(&mut page, run.state, because.as_deref(), None);
     page.text()
 }
 
@@ -49,7 +50,9 @@ fn body(run: &Run, verdict: &Verdict, page: &mut Page) {
     probes::line(run, page);
     page.items("Why", &verdict.reasons);
     page.gap();
-    page.notes(&verdict.warnings);
+    // The first line says that there was one round.
+    let notes = verdict.warnings.iter();
+    page.notes(notes.filter(|note| note.fact != Warning::OneRound));
 }
 
 /// On what the sessions ran.

@@ -12,7 +12,7 @@ use super::head::{self, ending, head, made_up, unfinished};
 use super::page::{Page, View};
 use crate::judge::sweep::row_name;
 use flashrig_config::plural;
-use flashrig_record::{Sweep, UnitServer};
+use flashrig_record::{Sweep, SweepWarning, UnitServer};
 
 /// Faults that are shown of each combination; the record has all.
 const FAULTS_SHOWN: usize = 4;
@@ -36,7 +36,9 @@ pub fn text(sweep: &Sweep, view: View) -> String {
         tables::tables(sweep, &mut page);
         faults(sweep, &mut page);
         page.gap();
-        page.notes(verdict.iter().flat_map(|v| &v.warnings));
+        // The first line says that there was one round.
+        let notes = verdict.iter().flat_map(|v| &v.warnings);
+        page.notes(notes.filter(|note| **note != SweepWarning::OneRound));
     }
     let because = sweep.stopped_because.as_ref().map(ToString::to_string);
     ending(&mut page, sweep.state, because.as_deref(), Some("sweep"));

@@ -1,4 +1,6 @@
 use super::*;
+use flashrig_record::LeftOutReason;
+use flashrig_record::testing::{said, texts};
 use flashrig_record::{
     CellStop, ClientHonesty, ErrorDetail, Host, LeftOut, LoadSpec, RUN_SCHEMA, RecallRule, Rig,
     RunState, Server, ServerReported, Thresholds,
@@ -197,11 +199,11 @@ fn requests_that_were_not_open_at_once_are_said_to_be_so() {
     one.client.bottleneck = true;
     let row = &rows(&run(&[2], vec![one]))[0];
     assert!(
-        row.reasons[0].contains("only 1 of them"),
+        row.reasons[0] == TtftReason::FewerOpen { most: 1 },
         "{:?}",
         row.reasons
     );
-    assert!(row.client_bottleneck && row.reasons[1].contains("own client"));
+    assert!(row.client_bottleneck && row.reasons[1] == TtftReason::ClientBottleneck);
 }
 
 #[test]
@@ -217,16 +219,16 @@ fn the_answer_names_the_first_and_the_last_number() {
         round: Some(1),
         context_tokens: 2048,
         sessions: 8,
-        reason: "not tried: the server was gone".to_owned(),
+        reason: LeftOutReason::ServerGone,
     });
     let rows = rows(&run);
-    let verdict = verdict(&run, &rows, Some("the server is gone"));
+    let verdict = verdict(&run, &rows, Some(&said("the server is gone")));
     assert_eq!(
         verdict.answer,
         "median TTFT 500 ms alone, 2.00 s with 4 at once (worst 2.00 s)"
     );
     assert_eq!(
-        verdict.warnings,
+        texts(&verdict.warnings),
         ["8 at once: not tried: the server was gone"]
     );
 }
@@ -255,7 +257,7 @@ fn a_stop_is_no_measurement_and_a_refusal_is_a_no() {
     );
     let stall = CellStop {
         kind: StopKind::Stalled,
-        message: String::new(),
+        reason: said(""),
     };
     let turns = vec![
         ("a1", good(1.0)),
