@@ -70,12 +70,11 @@ fn answer(run: &LoadRun, verdict: &LoadVerdict) -> Vec<String> {
 }
 
 fn conditions(run: &LoadRun) -> Vec<String> {
-    let (server, spec) = (&run.server, &run.spec);
     vec![
         run.command.clone(),
-        head::server(&server.name, server.version.as_deref(), simulated(server)),
+        head::server_of_run(&run.server),
         "synthetic sessions".to_owned(),
-        plural(spec.rounds, "round"),
+        plural(run.spec.rounds, "round"),
     ]
 }
 

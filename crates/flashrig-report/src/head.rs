@@ -5,13 +5,21 @@ use console::Style;
 
 use super::figures::{count, float};
 use super::page::Page;
-use flashrig_record::{ContextSource, RunState, Server};
+use flashrig_record::{ContextSource, RunState, Server, SessionSpec};
 
 /// The answer in the first line, the conditions in the second, then the settings.
 pub fn head(page: &mut Page, answer: &[String], conditions: &[String], settings: &[String]) {
     page.bold(&answer.join(" · "));
     page.facts(conditions);
     page.facts(settings);
+}
+
+/// The server of a run as a condition.
+pub fn server_of_run(server: &Server) -> String {
+    let file = server.profile_file.as_ref();
+    let file = file.map_or_else(String::new, |file| format!(" (profile {file})"));
+    let name = format!("{}{file}", server.name);
+    self::server(&name, server.version.as_deref(), simulated(server))
 }
 
 /// A server as a condition: its name and version, and whether it is simulated.
@@ -77,6 +85,21 @@ pub fn model_and_context(server: &Server) -> [String; 2] {
         (None, _) => "context unknown".to_owned(),
     };
     [model, context]
+}
+
+/// The files of the project that agents and tasks were read from in place of built-in ones; `None`
+/// when all are built in.
+pub fn project_files(sessions: &[SessionSpec]) -> Option<String> {
+    let mut files: Vec<&str> = Vec::new();
+    for spec in sessions {
+        let both = [&spec.agent.profile_file, &spec.task_folder];
+        for file in both.into_iter().flatten() {
+            if !files.contains(&file.as_str()) {
+                files.push(file);
+            }
+        }
+    }
+    (!files.is_empty()).then(|| format!("read from this project: {}", files.join(", ")))
 }
 
 /// The name of a model as people read it: servers that load a file may call it by its whole path,

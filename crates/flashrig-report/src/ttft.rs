@@ -50,10 +50,9 @@ fn answer(run: &LoadRun, verdict: &LoadVerdict) -> Vec<String> {
 }
 
 fn conditions(run: &LoadRun) -> Vec<String> {
-    let server = &run.server;
     vec![
         run.command.clone(),
-        head::server(&server.name, server.version.as_deref(), simulated(server)),
+        head::server_of_run(&run.server),
         "synthetic requests".to_owned(),
         plural(run.spec.rounds, "round"),
     ]

@@ -9,7 +9,9 @@ mod sessions;
 mod tests;
 
 use super::figures::{count, float, shown_rounds};
-use super::head::{self, ending, head, made_up, model_and_context, reset_before, simulated};
+use super::head::{
+    self, ending, head, made_up, model_and_context, project_files, reset_before, simulated,
+};
 use super::page::{Page, View};
 use super::server;
 use crate::judge;
@@ -57,7 +59,6 @@ fn body(run: &Run, verdict: &Verdict, page: &mut Page) {
 
 /// On what the sessions ran.
 fn conditions(run: &Run) -> Vec<String> {
-    let server = &run.server;
     let mut agents: Vec<String> = Vec::new();
     for spec in &run.spec.sessions {
         let version = spec.agent.version.as_deref().unwrap_or("");
@@ -68,7 +69,7 @@ fn conditions(run: &Run) -> Vec<String> {
     }
     vec![
         run.command.clone(),
-        head::server(&server.name, server.version.as_deref(), simulated(server)),
+        head::server_of_run(&run.server),
         agents.join(", "),
         plural(run.spec.rounds, "round"),
     ]
@@ -100,6 +101,7 @@ fn settings(run: &Run) -> Vec<String> {
     all.extend(gate);
     all.extend(cap);
     all.extend(prefix::setting(run));
+    all.extend(project_files(&spec.sessions));
     all.push(format!("contained by {}", run.rig.sandbox));
     all.push(run.started_at.clone());
     all
