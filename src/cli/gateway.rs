@@ -47,7 +47,7 @@ pub struct GatewayArgs {
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
     /// Let at most N generation requests of all clients into the server at a time [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Gate")]
+    #[arg(long, value_name = "N", value_parser = flashrig_config::whole_number(1, 100_000), help_heading = "Gate")]
     pub max_in_flight: Option<u32>,
     /// Which waiting request the gate lets in next [default: fifo]
     #[arg(
@@ -141,7 +141,7 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
         let left: u32 = stats.snapshot().clients.iter().map(|c| c.in_flight).sum();
         let _ = say.send(format!(
             "{} did not end in time and {} cut off",
-            plural(left, "request"),
+            plural(left.into(), "request"),
             if left == 1 { "is" } else { "are" }
         ));
     }

@@ -1,6 +1,7 @@
 //! `flashrig tasks list|verify`.
 
 use clap::Subcommand;
+use flashrig_config::plural;
 use serde::Serialize;
 
 use super::args::SandboxArg;
@@ -152,8 +153,12 @@ fn list(library: &Library, console: Console) -> Result<Exit, Failure> {
             ", real servers only"
         };
         console.result(&format!(
-            "{:<14} {}\n               {}, {} checks, {} cheats{real_only}",
-            row.name, row.title, row.source, row.checks, row.cheats
+            "{:<14} {}\n               {}, {}, {}{real_only}",
+            row.name,
+            row.title,
+            row.source,
+            plural(row.checks as u64, "check"),
+            plural(row.cheats as u64, "cheat")
         ));
     }
     Ok(Exit::Yes)

@@ -14,7 +14,7 @@ use super::watchdog::Cut;
 use crate::agent::{Ending, Meaning, Reader, Summary};
 use crate::plan::SessionPlan;
 use flashrig_clock::Stamp;
-use flashrig_config::format_duration;
+use flashrig_config::{format_duration, plural};
 use flashrig_gateway::GatewaySession;
 use flashrig_gateway::egress::EgressGuard;
 use flashrig_process::{Ended, ExitStatus, Line, Running, SpawnError, StopReason, TreeEnd};
@@ -353,9 +353,9 @@ impl<'a> Following<'a> {
         let last = self.last_output.max(activity.last_change);
         if activity.in_flight == 0 && now.since(last) > profile.idle_limit {
             let message = format!(
-                "idle for {} after {} requests, with none open",
+                "idle for {} after {}, with none open",
                 format_duration(profile.idle_limit),
-                activity.attempts
+                plural(activity.attempts.into(), "request")
             );
             return Some((StopReason::Idle, Ending::Idle(message), None));
         }

@@ -2,6 +2,7 @@
 
 use super::runner::{CheckExit, CheckRun};
 use crate::task::{Check, DiffLimit};
+use flashrig_config::{format_duration, plural};
 use flashrig_record::{CheckOutcome, CheckResult};
 use flashrig_workspace::Patch;
 
@@ -38,7 +39,7 @@ pub(super) fn judge(check: &Check, run: &CheckRun) -> CheckResult {
         ),
         (CheckExit::TimedOut, _) => (
             CheckOutcome::TimedOut,
-            format!("did not end within {:?}", check.time_limit),
+            format!("did not end within {}", format_duration(check.time_limit)),
             None,
         ),
         (CheckExit::NotStarted(reason), _) => (
@@ -74,14 +75,16 @@ pub(super) fn exceeded(limit: DiffLimit, patch: &Patch) -> Vec<String> {
         .filter(|limit| patch.files > *limit)
         .map(|limit| {
             format!(
-                "the patch changes {} files, more than the {limit} allowed",
-                patch.files
+                "the patch changes {}, more than the {limit} allowed",
+                plural(patch.files, "file")
             )
         });
-    let lines = limit
-        .lines
-        .filter(|limit| lines > *limit)
-        .map(|limit| format!("the patch changes {lines} lines, more than the {limit} allowed"));
+    let lines = limit.lines.filter(|limit| lines > *limit).map(|limit| {
+        format!(
+            "the patch changes {}, more than the {limit} allowed",
+            plural(lines, "line")
+        )
+    });
     files.into_iter().chain(lines).collect()
 }
 

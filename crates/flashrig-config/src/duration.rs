@@ -34,16 +34,6 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     Duration::try_from(signed).map_err(|_| DurationError::Negative(text.to_owned()))
 }
 
-/// A limit as people write it: `90 s`, `10 min`.
-pub fn format_duration(limit: Duration) -> String {
-    let seconds = limit.as_secs_f64();
-    if seconds < 120.0 {
-        format!("{seconds} s")
-    } else {
-        format!("{} min", seconds / 60.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! The figures that reports show: medians over rounds, and how they are written.
 
 use crate::stats::median;
-use flashrig_config::format_count;
+use flashrig_config::{format_count, format_seconds};
 use flashrig_record::{Arm, ArmKind, Ratio, Round, Run, Session, Split};
 
 /// The rounds that figures are taken from: the valid ones, else all.
@@ -45,6 +45,8 @@ pub fn part(sessions: &[&Session], of: impl Fn(&Split) -> f64) -> Option<f64> {
 pub fn seconds(value: Option<f64>) -> String {
     match value {
         None => "–".to_owned(),
+        // One digit would round it to nothing.
+        Some(s) if 0.0 < s && s < 0.095 => format_seconds(s),
         Some(s) if s < 100.0 => format!("{s:.1} s"),
         Some(s) => {
             let whole = s.round();

@@ -165,7 +165,7 @@ fn step(measured: &Measured) -> Step {
 fn combination(sessions: u32, context_tokens: u64) -> String {
     format!(
         "{} at {}",
-        plural(sessions, "session"),
+        plural(sessions.into(), "session"),
         format_tokens(context_tokens)
     )
 }

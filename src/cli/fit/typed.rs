@@ -7,7 +7,7 @@ use crate::cli::exit::{Failure, usage};
 use crate::cli::loading::new_seed;
 use crate::plan::grid::sizes;
 use flashrig_clock::Seconds;
-use flashrig_config::format_tokens;
+use flashrig_config::{format_tokens, plural};
 use flashrig_record::{LoadRun, LoadSpec, Managed, RecallRule, Server, SideSpec, Thresholds};
 
 /// Tokens of a side request's prompt.
@@ -51,8 +51,9 @@ pub fn spec(args: &FitArgs) -> Result<LoadSpec, Failure> {
         && expect > *most
     {
         return Err(usage(format!(
-            "--expect {expect} cannot be told by measuring {most} sessions at most; give more with \
-             --sessions 1..{expect}"
+            "--expect {expect} cannot be told by measuring at most {}; give more with \
+             --sessions 1..{expect}",
+            plural((*most).into(), "session")
         )));
     }
     Ok(LoadSpec {

@@ -11,5 +11,6 @@ mod sweep;
 mod verdict;
 
 pub use numbers::{
-    format_count, format_duration, format_seconds, format_tokens, in_a_row, plural, times_over,
+    format_count, format_duration, format_rough, format_seconds, format_tokens, in_a_row, plural,
+    times_over,
 };

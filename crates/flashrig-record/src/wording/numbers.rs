@@ -25,13 +25,21 @@ pub fn format_seconds(seconds: f64) -> String {
     }
 }
 
-/// A limit: `90 s`, `10 min`.
+/// A limit: `0.5 s`, `90 s`, `10 min`, `2 min 05 s`.
 pub fn format_duration(limit: Duration) -> String {
-    let seconds = limit.as_secs_f64();
-    if seconds < 120.0 {
-        format!("{seconds} s")
-    } else {
-        format!("{} min", seconds / 60.0)
+    match limit.as_secs() {
+        0..120 => format!("{} s", limit.as_secs_f64()),
+        s if s.is_multiple_of(60) => format!("{} min", s / 60),
+        s => format!("{} min {:02} s", s / 60, s % 60),
+    }
+}
+
+/// A duration that is only roughly known: `45 s`, `12 min`, `3.5 h`.
+pub fn format_rough(duration: Duration) -> String {
+    match duration.as_secs() {
+        s @ 0..90 => format!("{s} s"),
+        s @ 90..5400 => format!("{} min", s.div_ceil(60)),
+        s => format!("{:.1} h", s as f64 / 3600.0),
     }
 }
 
@@ -48,9 +56,10 @@ pub fn format_count(n: u64) -> String {
     out
 }
 
-/// `1 file`, `2 files`.
-pub fn plural(n: u64, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+/// A count with what is counted: `1 file`, `2 files`, `1,234 files`. Regular plurals only.
+pub fn plural(count: u64, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}", format_count(count))
 }
 
 /// `once`, `twice`, `3 times`.
@@ -99,6 +108,20 @@ mod tests {
         );
         assert_eq!(in_a_row(&["a", "b", "c"]), "a, b and c");
         assert_eq!(in_a_row(&["a"]), "a");
-        assert_eq!(plural(1, "file"), "1 file");
+        let files = [0, 1, 2, 1000].map(|n| plural(n, "file"));
+        assert_eq!(files, ["0 files", "1 file", "2 files", "1,000 files"]);
+    }
+
+    #[test]
+    fn limits_are_exact_and_rough_durations_have_one_unit() {
+        let limits = [500, 90_000, 600_000, 125_000];
+        assert_eq!(
+            limits.map(|ms| format_duration(Duration::from_millis(ms))),
+            ["0.5 s", "90 s", "10 min", "2 min 05 s"]
+        );
+        assert_eq!(
+            [5, 89, 90, 5399, 5400].map(|s| format_rough(Duration::from_secs(s))),
+            ["5 s", "89 s", "2 min", "90 min", "1.5 h"]
+        );
     }
 }
