@@ -141,7 +141,7 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
         let left: u32 = stats.snapshot().clients.iter().map(|c| c.in_flight).sum();
         let _ = say.send(format!(
             "{} did not end in time and {} cut off",
-            plural(left.into(), "request"),
+            plural(left, "request"),
             if left == 1 { "is" } else { "are" }
         ));
     }

@@ -53,7 +53,7 @@ pub fn spec(args: &FitArgs) -> Result<LoadSpec, Failure> {
         return Err(usage(format!(
             "--expect {expect} cannot be told by measuring at most {}; give more with \
              --sessions 1..{expect}",
-            plural((*most).into(), "session")
+            plural(*most, "session")
         )));
     }
     Ok(LoadSpec {

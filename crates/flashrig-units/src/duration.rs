@@ -34,9 +34,25 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     Duration::try_from(signed).map_err(|_| DurationError::Negative(text.to_owned()))
 }
 
+/// A limit as people write it: `90 s`, `10 min`.
+pub fn format_duration(limit: Duration) -> String {
+    match limit.as_secs() {
+        0..120 => format!("{} s", limit.as_secs_f64()),
+        s if s.is_multiple_of(60) => format!("{} min", s / 60),
+        s => format!("{} min {:02} s", s / 60, s % 60),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_are_shown_exactly() {
+        let shown = [500, 90_000, 600_000, 125_000].map(Duration::from_millis);
+        let wanted = ["0.5 s", "90 s", "10 min", "2 min 05 s"];
+        assert_eq!(shown.map(format_duration), wanted);
+    }
 
     #[test]
     fn durations_are_read_as_people_write_them() {
