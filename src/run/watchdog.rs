@@ -225,6 +225,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
     use bytes::Bytes;
+    use flashrig_gateway::RequestProgress;
     use flashrig_record::{Dialect, Role};
 
     const LIMIT: Duration = Duration::from_secs(10);
@@ -232,6 +233,7 @@ mod tests {
     fn started(number: u32, stream: bool, at: Stamp) -> GatewayEvent {
         GatewayEvent::Started {
             number,
+            progress: Arc::new(RequestProgress::new(at)),
             method: "POST".into(),
             path: "/v1/messages".into(),
             dialect: Dialect::AnthropicMessages,

@@ -33,6 +33,7 @@
 //! | `prompt` | the longest prompt that is let through, estimated |
 //! | `body` | the response body on its way to the client; knows how it ended, also when dropped |
 //! | `request_log` | the rows; every attempt that began has one |
+//! | `progress` | how far the answer to a request in flight has come |
 //! | `events` | what observers get while it runs |
 //! | `event_loop` | the thread on which all of this runs |
 //! | `standing` | figures of a standing listener's clients: table, metrics, log file |
@@ -61,6 +62,7 @@ mod listener;
 mod nonce;
 mod origin_check;
 mod probe;
+mod progress;
 mod prompt;
 mod refusal;
 mod registry;
@@ -86,6 +88,7 @@ pub use event_loop::EventLoop;
 pub use events::{Activity, GatewayEvent, Observer};
 pub use gate::{Gate, GateClient, MAX_OVERTAKEN, Permit, Turn};
 pub use limits::Limits;
+pub use progress::{Generated, RequestProgress};
 pub use registry::{ClientRegistry, Page};
 pub use session::{GatewaySession, ListenConfig, OpenError, Session};
 pub use standing_listener::{Standing, StandingConfig};
