@@ -43,7 +43,7 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
         upstream,
         limits: Limits {
             prompt_tokens: args.max_prompt,
-            ..Limits::default()
+            ..Limits::standing()
         },
         gate: args.max_in_flight.and_then(NonZeroU32::new).map(|limit| {
             let order = args.order.map(GateOrderArg::order).unwrap_or_default();
