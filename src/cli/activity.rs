@@ -105,7 +105,7 @@ impl Activity {
                         let waited = now.since(open.asked).as_secs();
                         format!("waiting {waited} s for the first token{side}")
                     }
-                    Some(generated) => format!("{}{side}", rate(generated)),
+                    Some(generated) => format!("{}{side}", rate(generated, now)),
                 }
             }
             None if self.turn == 0 => "starting".to_owned(),
@@ -124,8 +124,8 @@ impl Activity {
     }
 }
 
-fn rate(generated: Generated) -> String {
-    match generated.events_per_s() {
+fn rate(generated: Generated, now: Stamp) -> String {
+    match generated.events_per_s(now) {
         Some(rate) if rate > 0.0 => format!("{rate:.0} events/s"),
         _ => "generating".to_owned(),
     }

@@ -18,7 +18,7 @@ use super::signals;
 use crate::run::Stop;
 use flashrig_clock::Origin;
 use flashrig_gateway::standing::{
-    FinishedRequest, LogWriter, METRICS_PATH, StandingStats, finished_line, table,
+    FinishedRequest, LogWriter, METRICS_PATH, StandingStats, finished_line, table, totals,
 };
 use flashrig_gateway::{ClientName, EventLoop, Gate, Limits, Standing, StandingConfig};
 use flashrig_http::{KeyStyle, Secret, Upstream};
@@ -32,11 +32,20 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
     check_reach(args.listen, &tokens)?;
     let upstream = Upstream::new(&args.upstream, key(&args)?, KeyStyle::ByDialect).or_usage()?;
     let origin = Origin::now();
+    let (say, messages) = mpsc::unbounded_channel();
     let log = match &args.log {
-        Some(path) => Some(LogWriter::open(path, origin.clone()).or_rig()?),
+        Some(path) => {
+            // Weak, because the log outlives whoever shows what it says.
+            let say = say.downgrade();
+            let report = move |message: String| match say.upgrade() {
+                Some(say) => drop(say.send(message)),
+                None => tracing::warn!("{message}"),
+            };
+            Some(LogWriter::open(path, origin.clone(), report).or_rig()?)
+        }
         None => None,
     };
-    let (stats, received) = StandingStats::new(log);
+    let (stats, finished) = StandingStats::new(log);
     let config = StandingConfig {
         listen: args.listen,
         tokens,
@@ -68,37 +77,42 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
     let _lag = event_loop
         .lag(move |seconds| {
             if let Some(stats) = lagging.upgrade() {
-                stats.lag(seconds);
+                stats.record_lag(seconds);
             }
         })
         .or_rig()?;
     let address = standing.addr();
     let (stopper, mut stop) = Stop::new();
-    let (say, said) = mpsc::unbounded_channel();
     let limit = args.drain;
     let saying = say.clone();
     let report = move |_: &str| {
         let _ = saying.send(format!(
-            "stopping: no new requests; those in flight have {} s to end (again to stop at once)",
+            "stopping: no new requests; those in flight have {} s to end; press Ctrl-C again to stop at once",
             limit.as_secs_f64()
         ));
     };
     let watching = tokio::spawn(signals::watch(report, stopper));
     print_address(&args, address, console)?;
-    let showing = tokio::spawn(show(console, Arc::clone(&stats), received, said));
+    let showing = tokio::spawn(show(console, Arc::clone(&stats), finished, messages));
     stop.wait().await;
     if tokio::time::timeout(limit, standing.drain()).await.is_err() {
         let left: u32 = stats.snapshot().clients.iter().map(|c| c.in_flight).sum();
+        let requests = if left == 1 { "request" } else { "requests" };
         let _ = say.send(format!(
-            "{left} requests did not end in time and are cut off"
+            "cutting off {left} {requests} that did not end in time"
         ));
     }
     standing.close().await;
+    let closing = Arc::clone(&stats);
+    let _ = tokio::task::spawn_blocking(move || closing.close_log()).await;
     watching.abort();
-    // The last one who can say anything: `tell` went with the task above.
+    // With the task above, the last sender but this one is gone.
     let _ = watching.await;
     drop(say);
     let _ = showing.await;
+    for line in totals(&stats.snapshot()) {
+        console.note(&line);
+    }
     Ok(Exit::Yes)
 }
 
@@ -187,12 +201,12 @@ fn key(args: &GatewayArgs) -> Result<Option<Secret>, Failure> {
     }
 }
 
-/// Shows what goes on until nobody says anything any more.
+/// Shows what goes on until nobody sends messages any more.
 async fn show(
     console: Console,
     stats: Arc<StandingStats>,
-    mut received: mpsc::Receiver<FinishedRequest>,
-    mut said: mpsc::UnboundedReceiver<String>,
+    mut finished: mpsc::Receiver<FinishedRequest>,
+    mut messages: mpsc::UnboundedReceiver<String>,
 ) {
     let live = console.shows_progress() && std::io::stderr().is_terminal();
     let lines = MultiProgress::with_draw_target(if live {
@@ -205,32 +219,33 @@ async fn show(
     loop {
         tokio::select! {
             biased;
-            Some(received) = received.recv() => {
-                // On a terminal the table says it.
-                if !live && let Some(line) = finished_line(&received) {
+            Some(finished) = finished.recv() => {
+                // On a terminal the table shows it.
+                if !live && let Some(line) = finished_line(&finished) {
                     console.note(&line);
                 }
             }
-            message = said.recv() => match message {
+            message = messages.recv() => match message {
                 None => break,
                 Some(message) if live => drop(lines.println(message)),
                 Some(message) => console.note(&message),
             },
-            _ = refresh.tick(), if live => draw(&lines, &mut shown, &stats),
+            _ = refresh.tick(), if live => draw(&lines, &mut shown, &table(&stats.snapshot())),
         }
     }
-    if live {
-        draw(&lines, &mut shown, &stats);
-        for line in shown {
-            line.abandon();
-        }
-    }
+    // The totals take its place.
+    let _ = lines.clear();
 }
 
-fn draw(lines: &MultiProgress, shown: &mut Vec<ProgressBar>, stats: &StandingStats) {
+/// Shows the table's lines in place of those before.
+fn draw(lines: &MultiProgress, shown: &mut Vec<ProgressBar>, table: &[String]) {
     // Room for the terminal's own `^C`, which would otherwise wrap and shift the lines.
     let width = usize::from(console::Term::stderr().size().1).saturating_sub(3);
-    for (index, text) in table(&stats.snapshot()).iter().enumerate() {
+    for bar in shown.drain(table.len().min(shown.len())..) {
+        bar.finish_and_clear();
+        lines.remove(&bar);
+    }
+    for (index, text) in table.iter().enumerate() {
         if index == shown.len() {
             let style = ProgressStyle::with_template("{msg}")
                 .unwrap_or_else(|_| ProgressStyle::default_spinner());

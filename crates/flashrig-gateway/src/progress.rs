@@ -63,10 +63,9 @@ impl RequestProgress {
 }
 
 impl Generated {
-    /// Content events per second after the first, up to the latest; `None` when there was only one
-    /// read, or less than 0.2 s between the first and the latest.
-    pub fn events_per_s(&self) -> Option<f64> {
-        let seconds = self.last.since(self.first).as_secs_f64();
+    /// Content events per second since the first one, `None` in its first 0.2 s.
+    pub fn events_per_s(&self, now: Stamp) -> Option<f64> {
+        let seconds = now.since(self.first).as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
         let events = self.content_events.saturating_sub(1) as f64;
         (seconds >= 0.2).then(|| events / seconds)
@@ -78,15 +77,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_generated_before_the_first_read_and_the_rate_is_of_what_came_after_it() {
+    fn nothing_is_generated_before_the_first_read_and_the_rate_is_of_what_came_after_the_first() {
         let at = |ms: u64| Stamp(ms * 1_000_000);
         let progress = RequestProgress::new(at(0));
         assert_eq!(progress.generated(), None);
         progress.record(1, at(1000));
-        assert_eq!(progress.generated().unwrap().events_per_s(), None);
+        assert_eq!(progress.generated().unwrap().events_per_s(at(1100)), None);
         progress.record(39, at(2000));
         let generated = progress.generated().unwrap();
         assert_eq!((generated.first, generated.last), (at(1000), at(2000)));
-        assert_eq!(generated.events_per_s(), Some(38.0));
+        assert_eq!(generated.events_per_s(at(2000)), Some(38.0));
     }
 }
