@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::Profile;
 use super::raw::RawProfile;
+use super::{AGENT_SCHEMA, Profile};
 use flashrig_config::{ProfileError, Profiles};
 use flashrig_harness::HARNESS;
 
@@ -27,9 +27,9 @@ impl Library {
     /// # Errors
     /// An unknown name, or an invalid file with its place.
     pub fn load(&self, name: &str) -> Result<Profile, ProfileError> {
-        let (file, text) = self.0.text(name)?;
-        let raw: RawProfile = flashrig_config::read_toml(&file, &text)?;
-        Ok(Profile::from_raw(name, &file, raw)?)
+        let document = self.0.document(name)?;
+        let raw: RawProfile = document.parse_schema(AGENT_SCHEMA)?;
+        Ok(Profile::from_raw(name, &document, raw)?)
     }
 }
 
@@ -66,13 +66,16 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_field_is_told_with_file_line_and_field() {
+    fn an_unknown_field_is_named_with_file_line_and_column() {
         let text = "schema = \"flashrig.agent/1\"\ntitel = \"x\"\n";
         let (_dir, library) = project_with(text);
         let error = library.load("mine").unwrap_err().to_string();
-        assert!(error.contains("mine.toml"), "{error}");
-        assert!(error.contains("line 2"), "{error}");
-        assert!(error.contains("unknown field `titel`"), "{error}");
+        assert!(
+            error.contains(
+                "harness/agents/mine.toml:2:1: titel: unknown field `titel` (did you mean `title`?)"
+            ),
+            "{error}"
+        );
     }
 
     #[test]
@@ -83,7 +86,7 @@ mod tests {
         let (_dir, library) = project_with(&text);
         let error = library.load("mine").unwrap_err().to_string();
         assert!(
-            error.contains("field `launch.args`: unknown placeholder {promt}"),
+            error.contains("mine.toml:15:9: launch.args[0]: unknown placeholder {promt} (did you mean {prompt}?)"),
             "{error}"
         );
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::launch;
 use super::raw::{RawDialect, RawFormat, RawMeaning, RawProfile, RawRule};
 use super::transcript::{Grammar, Meaning, Pointer, Rule};
-use flashrig_config::{FileError, Template, parse_duration};
+use flashrig_config::{Document, Expression, FileError, Template, parse_duration};
 use flashrig_gateway::egress::{Pattern, PatternError};
 use flashrig_record::Dialect;
 
@@ -73,23 +73,12 @@ pub struct HomeFile {
 }
 
 impl Profile {
-    /// Validates a raw profile. `file` names it in errors.
+    /// Validates a profile, which was parsed from `document`.
     ///
     /// # Errors
-    /// Names file and field.
-    pub fn from_raw(name: &str, file: &str, raw: RawProfile) -> Result<Self, FileError> {
-        if raw.schema != AGENT_SCHEMA {
-            return Err(FileError::Schema {
-                file: file.to_owned(),
-                found: raw.schema,
-                expected: AGENT_SCHEMA.to_owned(),
-            });
-        }
-        let bad = |field: &str, message: String| FileError::Field {
-            file: file.to_owned(),
-            field: field.to_owned(),
-            message,
-        };
+    /// Names file, line and field.
+    pub fn from_raw(name: &str, document: &Document, raw: RawProfile) -> Result<Self, FileError> {
+        let bad = |field: &str, problem: String| document.error(field, problem);
         let duration =
             |field: &str, text: &str| parse_duration(text).map_err(|e| bad(field, e.to_string()));
         let template =
@@ -100,8 +89,7 @@ impl Profile {
         let version = raw
             .version
             .map(|v| {
-                let pattern = regex::Regex::new(&v.pattern)
-                    .map_err(|e| bad("version.pattern", e.to_string()))?;
+                let Expression(pattern) = v.pattern;
                 if pattern.captures_len() < 2 {
                     return Err(bad(
                         "version.pattern",
@@ -117,18 +105,19 @@ impl Profile {
         let files = raw
             .files
             .iter()
-            .map(|f| {
+            .enumerate()
+            .map(|(index, f)| {
                 let path = Path::new(&f.path);
                 let inside = path.components().all(|c| matches!(c, Component::Normal(_)));
                 if !inside || f.path.is_empty() {
                     return Err(bad(
-                        "files.path",
+                        &format!("files[{index}].path"),
                         format!("{:?} leaves the session's home", f.path),
                     ));
                 }
                 Ok(HomeFile {
                     path: f.path.clone(),
-                    content: template("files.content", &f.content)?,
+                    content: template(&format!("files[{index}].content"), &f.content)?,
                     json: path.extension().is_some_and(|e| e == "json"),
                 })
             })
@@ -137,7 +126,12 @@ impl Profile {
             .transcript
             .events
             .iter()
-            .map(|r| rule(r).map_err(|(field, message)| bad(field, message)))
+            .enumerate()
+            .map(|(index, r)| {
+                rule(r).map_err(|(field, message)| {
+                    bad(&format!("transcript.events[{index}].{field}"), message)
+                })
+            })
             .collect::<Result<_, _>>()?;
         Ok(Self {
             name: name.to_owned(),
@@ -156,7 +150,8 @@ impl Profile {
                 .launch
                 .args
                 .iter()
-                .map(|a| template("launch.args", a))
+                .enumerate()
+                .map(|(index, a)| template(&format!("launch.args[{index}]"), a))
                 .collect::<Result<_, _>>()?,
             first_request_limit: duration(
                 "launch.first_request_limit",
@@ -179,9 +174,11 @@ impl Profile {
             egress_allow: raw
                 .egress_allow
                 .iter()
-                .map(|p| {
-                    p.parse()
-                        .map_err(|e: PatternError| bad("egress_allow", e.to_string()))
+                .enumerate()
+                .map(|(index, p)| {
+                    p.parse().map_err(|e: PatternError| {
+                        bad(&format!("egress_allow[{index}]"), e.to_string())
+                    })
                 })
                 .collect::<Result<_, _>>()?,
             files,
@@ -214,10 +211,7 @@ fn rule(raw: &RawRule) -> Result<Rule, (&'static str, String)> {
         ))
     };
     if raw.r#where.is_empty() {
-        return Err((
-            "transcript.events.where",
-            "is empty: every line would match".to_owned(),
-        ));
+        return Err(("where", "is empty: every line would match".to_owned()));
     }
     Ok(Rule {
         means: match raw.means {
@@ -230,17 +224,13 @@ fn rule(raw: &RawRule) -> Result<Rule, (&'static str, String)> {
         conditions: raw
             .r#where
             .iter()
-            .map(|(p, v)| Ok((pointer("transcript.events.where", p)?, v.clone())))
+            .map(|(p, v)| Ok((pointer("where", p)?, v.clone())))
             .collect::<Result<_, _>>()?,
-        key: raw
-            .key
-            .as_deref()
-            .map(|k| pointer("transcript.events.key", k))
-            .transpose()?,
+        key: raw.key.as_deref().map(|k| pointer("key", k)).transpose()?,
         detail: raw
             .detail
             .iter()
-            .map(|d| pointer("transcript.events.detail", d))
+            .map(|d| pointer("detail", d))
             .collect::<Result<_, _>>()?,
     })
 }

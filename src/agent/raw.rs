@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use flashrig_config::Expression;
+
 /// An agent profile.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -79,7 +81,8 @@ pub struct RawVersion {
     /// Arguments.
     pub args: Vec<String>,
     /// Regular expression whose first group is the version.
-    pub pattern: String,
+    #[schemars(with = "String")]
+    pub pattern: Expression,
 }
 
 /// How to start an agent.

@@ -1,12 +1,25 @@
 //! `flashrig agents list|install`.
 
+use clap::Subcommand;
 use serde::Serialize;
 
-use super::args::AgentsCommand;
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail};
 use super::setting::Setting;
 use crate::agent::{self, Library, find, install, pinned_version};
+
+/// `flashrig agents`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum AgentsCommand {
+    /// List the agents, where each is found, and its version
+    List,
+    /// Install pinned versions into flashrig's cache folder
+    Install {
+        /// Agents
+        #[arg(required = true)]
+        names: Vec<String>,
+    },
+}
 
 #[derive(Serialize)]
 struct Row {

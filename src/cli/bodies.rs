@@ -2,13 +2,28 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
-use super::args::BodiesArgs;
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
 use crate::store::{BODIES_FILE, BodyKind, BodyLine, Omitted, read_bodies};
+
+/// `flashrig bodies`.
+#[derive(Clone, Debug, Args)]
+pub struct BodiesArgs {
+    /// The folder of the run
+    pub run: PathBuf,
+    /// The session's folder below sessions/, e.g. r1-together-fix-bug [default: list all]
+    pub session: Option<String>,
+    /// The request's number, as in requests.jsonl; its body is printed as it was sent [default:
+    /// list all]
+    pub number: Option<u32>,
+    /// Print the answer's body instead
+    #[arg(long, requires = "number")]
+    pub response: bool,
+}
 
 /// A line of the list.
 #[derive(Serialize)]

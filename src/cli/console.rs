@@ -1,20 +1,18 @@
-//! The one owner of the terminal: results on standard output, everything else on standard error.
+//! What is shown, and where: results on standard output, everything else on standard error.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
-use std::sync::OnceLock;
 
 use super::args::{Color, Common};
+use super::terminal::{self, LogWriter};
 use flashrig_config::error_chain;
 
-/// Why a result could not be written: whoever redirected it to a file has not got it.
-static LOST: OnceLock<io::Error> = OnceLock::new();
-
-/// Where things are shown.
+/// What the user wants to see.
 #[derive(Clone, Copy, Debug)]
 pub struct Console {
     quiet: bool,
     json: bool,
+    draws: bool,
 }
 
 impl Console {
@@ -35,7 +33,7 @@ impl Console {
             // A second set-up in one process (tests) changes nothing.
             let _ = tracing_subscriber::fmt()
                 .with_max_level(level)
-                .with_writer(io::stderr)
+                .with_writer(|| LogWriter)
                 .with_target(false)
                 .with_ansi(false)
                 .without_time()
@@ -44,6 +42,7 @@ impl Console {
         Self {
             quiet: common.quiet,
             json: common.json,
+            draws: !common.quiet && terminal::can_draw(),
         }
     }
 
@@ -52,15 +51,32 @@ impl Console {
         self.json
     }
 
-    /// Whether progress is shown.
-    pub fn shows_progress(self) -> bool {
-        !self.quiet
+    /// Whether live lines are shown.
+    pub fn draws(self) -> bool {
+        self.draws
+    }
+
+    /// Shows live lines in place of those before; they stay below everything else.
+    pub fn draw(self, lines: &[String]) {
+        if self.draws {
+            terminal::draw(lines);
+        }
+    }
+
+    /// Removes the live lines.
+    pub fn clear(self) {
+        self.draw(&[]);
+    }
+
+    /// Leaves the live lines on the terminal as they are.
+    pub fn keep(self) {
+        terminal::keep();
     }
 
     /// A result. A closed pipe (`| head`) is the reader's right.
     pub fn result(self, text: &str) {
         let end = if text.ends_with('\n') { "" } else { "\n" };
-        write_out(&[text.as_bytes(), end.as_bytes()]);
+        terminal::result(&[text.as_bytes(), end.as_bytes()]);
     }
 
     /// A finished run: its record, or the report and where it is kept.
@@ -82,12 +98,12 @@ impl Console {
 
     /// A result as bytes, exactly.
     pub fn raw_result(self, bytes: &[u8]) {
-        write_out(&[bytes]);
+        terminal::result(&[bytes]);
     }
 
     /// Why a result was lost, if one was.
     pub fn lost(self) -> Option<&'static io::Error> {
-        LOST.get()
+        terminal::lost()
     }
 
     /// A result as JSON.
@@ -105,37 +121,18 @@ impl Console {
     /// A remark.
     pub fn note(self, text: &str) {
         if !self.quiet {
-            say(text);
+            terminal::say(text);
         }
     }
 
     /// An error, with everything that it has to say, on as few lines as it needs.
     pub fn error(self, error: &anyhow::Error) {
         let word = console::style("error:").for_stderr().red().bold();
-        say(&format!("{word} {}", error_chain(error)));
+        terminal::say(&format!("{word} {}", error_chain(error)));
     }
 }
 
 fn set_colors(on: bool) {
     console::set_colors_enabled(on);
     console::set_colors_enabled_stderr(on);
-}
-
-/// Writes to standard output, and remembers the first failure but that of a closed pipe.
-fn write_out(pieces: &[&[u8]]) {
-    let mut out = io::stdout().lock();
-    let written = pieces
-        .iter()
-        .try_for_each(|piece| out.write_all(piece))
-        .and_then(|()| out.flush());
-    if let Err(error) = written
-        && error.kind() != io::ErrorKind::BrokenPipe
-    {
-        let _ = LOST.set(error);
-    }
-}
-
-/// A line on standard error. Nobody has to read it: a closed one is no reason to fail.
-fn say(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
 }

@@ -1,22 +1,23 @@
 //! `flashrig gateway`: the standing gateway for people's everyday agents.
 
-use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use tokio::sync::mpsc;
+use clap::Args;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::interval;
 
-use super::args::{GateOrderArg, GatewayArgs};
+use super::args::GateOrderArg;
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
 use super::signals;
 use crate::run::Stop;
 use flashrig_clock::Origin;
+use flashrig_config::{format_duration, plural};
 use flashrig_gateway::standing::{
     FinishedRequest, LogWriter, METRICS_PATH, StandingStats, finished_line, table, totals,
 };
@@ -26,21 +27,67 @@ use flashrig_http::{KeyStyle, Secret, Upstream};
 /// How often the table is brought up to date.
 const REFRESH: Duration = Duration::from_millis(500);
 
+/// `flashrig gateway`.
+#[derive(Clone, Debug, Args)]
+pub struct GatewayArgs {
+    /// The server's address
+    #[arg(long, value_name = "URL")]
+    pub upstream: String,
+    /// Address to listen on; beyond loopback every client needs a token
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8081")]
+    pub listen: std::net::SocketAddr,
+    /// A client and its token, which it sends as its API key; give it once per client. With none,
+    /// clients are named by their base address: http://ADDRESS:PORT/client/NAME
+    #[arg(long = "client", value_name = "NAME=TOKEN")]
+    pub clients: Vec<String>,
+    /// Environment variable that holds the server's key
+    #[arg(long, value_name = "NAME")]
+    pub key_env: Option<String>,
+    /// Append a JSON line for every request to this file
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// Let at most N generation requests of all clients into the server at a time [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Gate")]
+    pub max_in_flight: Option<u32>,
+    /// Which waiting request the gate lets in next [default: fifo]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "ORDER",
+        requires = "max_in_flight",
+        help_heading = "Gate"
+    )]
+    pub order: Option<GateOrderArg>,
+    /// Refuse longer prompts in the client's own dialect, e.g. 32k; tokens are estimated from the
+    /// request's bytes
+    #[arg(long, value_name = "TOKENS", value_parser = flashrig_config::parse_count, help_heading = "Gate")]
+    pub max_prompt: Option<u64>,
+    /// Answer probes (is somebody there, the model list, token counts) in the server's place, for
+    /// servers that do not know them; token counts are estimated
+    #[arg(long, requires = "model", help_heading = "Probes")]
+    pub answer_probes: bool,
+    /// The served model, for the model list that is answered
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "answer_probes",
+        help_heading = "Probes"
+    )]
+    pub model: Option<String>,
+    /// How long requests in flight have to end after the first Ctrl-C
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = flashrig_config::parse_duration)]
+    pub drain: std::time::Duration,
+}
+
 /// Runs the command.
 pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failure> {
     let tokens = tokens(&args.clients)?;
     check_reach(args.listen, &tokens)?;
     let upstream = Upstream::new(&args.upstream, key(&args)?, KeyStyle::ByDialect).or_usage()?;
     let origin = Origin::now();
-    let (say, messages) = mpsc::unbounded_channel();
     let log = match &args.log {
         Some(path) => {
-            // Weak, because the log outlives whoever shows what it says.
-            let say = say.downgrade();
-            let report = move |message: String| match say.upgrade() {
-                Some(say) => drop(say.send(message)),
-                None => tracing::warn!("{message}"),
-            };
+            let report = move |message: String| console.note(&message);
             Some(LogWriter::open(path, origin.clone(), report).or_rig()?)
         }
         None => None,
@@ -84,31 +131,27 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
     let address = standing.addr();
     let (stopper, mut stop) = Stop::new();
     let limit = args.drain;
-    let saying = say.clone();
-    let report = move |_: &str| {
-        let _ = saying.send(format!(
-            "stopping: no new requests; those in flight have {} s to end; press Ctrl-C again to stop at once",
-            limit.as_secs_f64()
-        ));
-    };
-    let watching = tokio::spawn(signals::watch(report, stopper));
+    let message = format!(
+        "stopping: no new requests; those in flight have {} to end; press Ctrl-C again to stop at once",
+        format_duration(limit)
+    );
+    let watching = tokio::spawn(signals::watch(console, message, stopper));
     print_address(&args, address, console)?;
-    let showing = tokio::spawn(show(console, Arc::clone(&stats), finished, messages));
+    let (end, ended) = oneshot::channel::<()>();
+    let showing = tokio::spawn(show(console, Arc::clone(&stats), finished, ended));
     stop.wait().await;
     if tokio::time::timeout(limit, standing.drain()).await.is_err() {
         let left: u32 = stats.snapshot().clients.iter().map(|c| c.in_flight).sum();
-        let requests = if left == 1 { "request" } else { "requests" };
-        let _ = say.send(format!(
-            "cutting off {left} {requests} that did not end in time"
+        console.note(&format!(
+            "cutting off {} that did not end in time",
+            plural(left, "request")
         ));
     }
     standing.close().await;
     let closing = Arc::clone(&stats);
     let _ = tokio::task::spawn_blocking(move || closing.close_log()).await;
     watching.abort();
-    // With the task above, the last sender but this one is gone.
-    let _ = watching.await;
-    drop(say);
+    drop(end);
     let _ = showing.await;
     for line in totals(&stats.snapshot()) {
         console.note(&line);
@@ -201,61 +244,29 @@ fn key(args: &GatewayArgs) -> Result<Option<Secret>, Failure> {
     }
 }
 
-/// Shows what goes on until nobody sends messages any more.
+/// Shows what goes on until `ended` is.
 async fn show(
     console: Console,
     stats: Arc<StandingStats>,
     mut finished: mpsc::Receiver<FinishedRequest>,
-    mut messages: mpsc::UnboundedReceiver<String>,
+    mut ended: oneshot::Receiver<()>,
 ) {
-    let live = console.shows_progress() && std::io::stderr().is_terminal();
-    let lines = MultiProgress::with_draw_target(if live {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    });
-    let mut shown: Vec<ProgressBar> = Vec::new();
     let mut refresh = interval(REFRESH);
     loop {
         tokio::select! {
             biased;
             Some(finished) = finished.recv() => {
                 // On a terminal the table shows it.
-                if !live && let Some(line) = finished_line(&finished) {
+                if !console.draws() && let Some(line) = finished_line(&finished) {
                     console.note(&line);
                 }
             }
-            message = messages.recv() => match message {
-                None => break,
-                Some(message) if live => drop(lines.println(message)),
-                Some(message) => console.note(&message),
-            },
-            _ = refresh.tick(), if live => draw(&lines, &mut shown, &table(&stats.snapshot())),
+            _ = &mut ended => break,
+            _ = refresh.tick() => console.draw(&table(&stats.snapshot())),
         }
     }
     // The totals take its place.
-    let _ = lines.clear();
-}
-
-/// Shows the table's lines in place of those before.
-fn draw(lines: &MultiProgress, shown: &mut Vec<ProgressBar>, table: &[String]) {
-    // Room for the terminal's own `^C`, which would otherwise wrap and shift the lines.
-    let width = usize::from(console::Term::stderr().size().1).saturating_sub(3);
-    for bar in shown.drain(table.len().min(shown.len())..) {
-        bar.finish_and_clear();
-        lines.remove(&bar);
-    }
-    for (index, text) in table.iter().enumerate() {
-        if index == shown.len() {
-            let style = ProgressStyle::with_template("{msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_spinner());
-            shown.push(lines.add(ProgressBar::new_spinner().with_style(style)));
-        }
-        if let Some(line) = shown.get(index) {
-            line.set_message(console::truncate_str(text, width, "…").into_owned());
-            line.tick();
-        }
-    }
+    console.clear();
 }
 
 #[cfg(test)]

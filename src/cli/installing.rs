@@ -39,7 +39,11 @@ pub async fn install_servers(names: &[String], console: Console) -> Result<Exit,
         })?);
     }
     let (stopper, mut stop) = Stop::new();
-    let watching = tokio::spawn(signals::watch(|_: &str| (), stopper));
+    let watching = tokio::spawn(signals::watch(
+        console,
+        "stopping the installation",
+        stopper,
+    ));
     let mut rows = Vec::new();
     for manifest in &manifests {
         let name = manifest.name();

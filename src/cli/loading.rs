@@ -11,10 +11,10 @@ use tokio::time::timeout;
 use super::args::ServerArgs;
 use super::exit::{Exit, Failure, OrFail, usage};
 use super::instrument::{host, rig, started_at};
-use crate::run::{Live, unless_stalled, warm_up_sessions};
+use crate::run::{Live, command_line, unless_stalled, warm_up_sessions};
 use flashrig_clock::Origin;
 use flashrig_load::{Aim, Client, LoadLimits, WarmUp, calibrate, choose_dialect};
-use flashrig_record::{Calibration, LoadRun, LoadSpec, LoadWhat, RUN_SCHEMA, RunState, Server};
+use flashrig_record::{Calibration, LoadRun, LoadSpec, LoadWhat, RUN_SCHEMA, RunState};
 use flashrig_server::{Change, Connected, LogIndex, Reset, Target, Wanted, connect, log_tail};
 
 /// Seeds stay below what every JSON reader can hold.
@@ -257,7 +257,7 @@ pub fn begun(
     command: &str,
     id: String,
     origin: &Origin,
-    server: &Server,
+    server: &Connected,
     spec: &LoadSpec,
     calibration: Calibration,
 ) -> LoadRun {
@@ -265,13 +265,13 @@ pub fn begun(
         schema: RUN_SCHEMA.to_owned(),
         id,
         command: command.to_owned(),
-        command_line: std::env::args().collect(),
+        command_line: command_line(Some(&server.upstream)),
         started_at: started_at(origin),
         state: RunState::Unfinished,
         stopped_because: None,
         rig: rig("none"),
         host: host(),
-        server: server.clone(),
+        server: server.record.clone(),
         spec: spec.clone(),
         calibration: Some(calibration),
         measured: Vec::new(),

@@ -1,6 +1,5 @@
 //! The command line: reads what was typed, calls the rooms, shows what they say.
 
-mod activity;
 mod agents;
 mod args;
 mod bodies;
@@ -14,12 +13,14 @@ mod loading;
 mod pair;
 mod printing;
 mod progress;
+mod root;
 mod servers;
 mod setting;
 mod signals;
 mod sim;
 mod sweep;
 mod tasks;
+mod terminal;
 mod ttft;
 
 use std::process::ExitCode;
@@ -27,9 +28,9 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use clap::Parser;
 
-use args::{Cli, Command};
 use console::Console;
-use exit::{Exit, Failure, OrFail};
+use exit::Exit;
+use root::{Cli, dispatch};
 
 /// Runs the program; the code is one of those in `docs/DESIGN.md`.
 pub fn main() -> ExitCode {
@@ -64,34 +65,4 @@ pub fn main() -> ExitCode {
         None => exit,
     };
     ExitCode::from(exit as u8)
-}
-
-fn dispatch(command: Command, console: Console) -> Result<Exit, Failure> {
-    match command {
-        Command::Schema { of } => printing::schema(of, console),
-        Command::Completions { shell } => Ok(printing::completions(shell, console)),
-        Command::Man => printing::man(console),
-        Command::Report(args) => printing::report(&args, console),
-        Command::Bodies(args) => bodies::bodies(&args, console),
-        Command::Pair(args) => within_runtime(pair::pair(*args, console)),
-        Command::Fit(args) => within_runtime(fit::fit(*args, console)),
-        Command::Ttft(args) => within_runtime(ttft::ttft(*args, console)),
-        Command::Sweep(args) => within_runtime(sweep::sweep(*args, console)),
-        Command::Gateway(args) => within_runtime(gateway::gateway(args, console)),
-        Command::Sim(args) => within_runtime(sim::sim(args, console)),
-        Command::Tasks { command } => within_runtime(tasks::tasks(command, console)),
-        Command::Agents { command } => within_runtime(agents::agents(command, console)),
-        Command::Servers { command } => within_runtime(servers::servers(command, console)),
-    }
-}
-
-fn within_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .or_rig()?;
-    let exit = runtime.block_on(work);
-    // A blocking call that hangs must not keep the program.
-    runtime.shutdown_background();
-    exit
 }

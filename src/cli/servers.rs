@@ -172,7 +172,7 @@ async fn look(args: &ProbeArgs, console: Console) -> Result<Exit, Failure> {
         key_env: args.key_env.clone(),
     };
     let (stopper, mut stop) = Stop::new();
-    let watching = tokio::spawn(signals::watch(|_: &str| (), stopper));
+    let watching = tokio::spawn(signals::watch(console, "stopping the probe", stopper));
     let looking = async {
         loading::no_log_of_ours(args.server_log.as_deref(), &target)?;
         loading::note_start(&target, &|text| console.note(&text));

@@ -5,24 +5,30 @@ use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
+use super::console::Console;
 use super::exit::Exit;
 
-/// Expresses the wish to stop when a signal comes, and tells of it. Runs until it is dropped.
+/// Says `message` and asks for a stop when a signal comes. Runs until it is dropped.
 ///
-/// Signals are caught from this call on, not from when the task first runs: whoever is told that a
+/// Signals are caught from this call on, not from when the task first runs: whoever learns that a
 /// server is ready may stop it at once.
-pub fn watch(report: impl Fn(&str), stop: watch::Sender<bool>) -> impl Future<Output = ()> {
+pub fn watch(
+    console: Console,
+    message: impl Into<String>,
+    stop: watch::Sender<bool>,
+) -> impl Future<Output = ()> {
     // A hang-up is left as it is, so that `nohup` works; agents end with flashrig in any case.
     let caught = (
         signal(SignalKind::interrupt()),
         signal(SignalKind::terminate()),
     );
-    watching(caught, report, stop)
+    watching(caught, console, message.into(), stop)
 }
 
 async fn watching(
     caught: (io::Result<Signal>, io::Result<Signal>),
-    report: impl Fn(&str),
+    console: Console,
+    message: String,
     stop: watch::Sender<bool>,
 ) {
     let (Ok(mut interrupt), Ok(mut terminate)) = caught else {
@@ -36,12 +42,11 @@ async fn watching(
             _ = terminate.recv() => {}
         }
         if first {
-            report(
-                "stopping: ending the agents, keeping what was finished (again to stop at once)",
-            );
+            console.note(&message);
             let _ = stop.send(true);
             first = false;
         } else {
+            console.clear();
             // The supervisors end their trees when this process is gone.
             std::process::exit(Exit::Interrupted as i32);
         }

@@ -1,6 +1,9 @@
 //! `flashrig sim`: the simulated server alone, with the walkthroughs of all known tasks.
 
-use super::args::SimArgs;
+use std::path::PathBuf;
+
+use clap::Args;
+
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
 use super::setting::Setting;
@@ -9,6 +12,34 @@ use crate::run::Stop;
 use crate::task;
 use flashrig_server::{Change, Target, TargetError};
 use flashrig_sim::{Faults, Script, Sim, SimConfig};
+
+/// `flashrig sim`.
+#[derive(Clone, Debug, Args)]
+pub struct SimArgs {
+    /// Profile of a simulated server
+    #[arg(long, value_name = "NAME", default_value = "sim")]
+    pub profile: String,
+    /// Address to listen on; only loopback makes sense for a server without keys
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    pub listen: std::net::SocketAddr,
+    /// Time factor
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        value_name = "X",
+        default_value_t = 1.0
+    )]
+    pub speed: f64,
+    /// Log what was done when, as JSON lines
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// Log what a real server would log, as text
+    #[arg(long, value_name = "FILE")]
+    pub server_log: Option<PathBuf>,
+    /// Change a value of the profile, such as cache_ram=4GB or faults.stall_after_requests=6
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+}
 
 /// Runs the command.
 pub async fn sim(args: SimArgs, console: Console) -> Result<Exit, Failure> {
@@ -36,7 +67,7 @@ pub async fn sim(args: SimArgs, console: Console) -> Result<Exit, Failure> {
         }
     }
     let (stopper, mut stop) = Stop::new();
-    let watching = tokio::spawn(signals::watch(|_: &str| (), stopper));
+    let watching = tokio::spawn(signals::watch(console, "stopping", stopper));
     let model = profile.model.clone();
     let handle = Sim::start(SimConfig {
         listen: args.listen,

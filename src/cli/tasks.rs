@@ -1,8 +1,9 @@
 //! `flashrig tasks list|verify`.
 
+use clap::Subcommand;
 use serde::Serialize;
 
-use super::args::TasksCommand;
+use super::args::SandboxArg;
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail};
 use super::setting::{Setting, sandbox};
@@ -10,6 +11,21 @@ use crate::run::{Checks, Scratch};
 use crate::task::{Library, Source};
 use crate::verify::{Proof, ProofCase, ProofOutcome, prove};
 use flashrig_workspace::Base;
+
+/// `flashrig tasks`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum TasksCommand {
+    /// List the tasks
+    List,
+    /// Prove tasks: untouched must fail, the reference solution pass, every cheat fail
+    Verify {
+        /// Tasks [default: all]
+        names: Vec<String>,
+        /// How checks are contained
+        #[arg(long, value_enum, default_value_t = SandboxArg::Auto)]
+        sandbox: SandboxArg,
+    },
+}
 
 #[derive(Serialize)]
 struct Row {

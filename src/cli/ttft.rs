@@ -12,8 +12,10 @@ use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
 use super::instrument::writable;
 use super::loading::{self, Reported};
-use super::signals;
-use flashrig_clock::{Origin, Seconds};
+use super::progress::Progress;
+use super::terminal::spinner;
+use super::{progress, signals};
+use flashrig_clock::{Origin, Seconds, Stamp};
 use flashrig_config::{Numbers, format_tokens, parse_count, parse_duration, parse_numbers};
 use flashrig_record::{
     LoadRun, LoadSpec, LoadWhat, Measured, RecallRule, RunState, Server, Thresholds,
@@ -21,7 +23,7 @@ use flashrig_record::{
 use flashrig_report::judge::ttft::{Answer, answer};
 
 use crate::run::ttft::{TtftContext, execute, shape};
-use crate::run::{Bus, Live, Stop};
+use crate::run::{Bus, Stop};
 use crate::store::Store;
 use flashrig_server::{Target, Watcher};
 
@@ -68,15 +70,9 @@ pub async fn ttft(args: TtftArgs, console: Console) -> Result<Exit, Failure> {
     let spec = spec(&args)?;
     let (stopper, stop) = Stop::new();
     let (live, reported) = mpsc::unbounded_channel();
-    let remarks = live.downgrade();
-    let report = move |_: &str| {
-        if let Some(live) = remarks.upgrade() {
-            let message = "stopping: keeping what was measured (again to stop at once)";
-            let _ = live.send(Live::Note(message.to_owned()));
-        }
-    };
-    let watching = tokio::spawn(signals::watch(report, stopper));
-    let showing = tokio::spawn(show(console, reported));
+    let message = "stopping: keeping what was measured (again to stop at once)";
+    let watching = tokio::spawn(signals::watch(console, message, stopper));
+    let showing = tokio::spawn(progress::show(console, reported, Course::default()));
     let prepared = match stop.unless(prepare(&args, spec, live, stop.clone())).await {
         Some(prepared) => prepared,
         None => Err(Failure {
@@ -115,18 +111,35 @@ pub fn check(args: &TtftArgs) -> Result<(), Failure> {
     spec(args).map(drop)
 }
 
-/// A line for each number of requests that was measured.
-async fn show(console: Console, mut reported: mpsc::UnboundedReceiver<Live<LoadWhat>>) {
-    while let Some(live) = reported.recv().await {
-        match live {
-            Live::Note(text) => console.note(&text),
-            Live::Fact(what) => match *what {
-                LoadWhat::CellMeasured { measured } => console.note(&line(&measured)),
-                LoadWhat::ServerLife { life } => console.note(&life.message),
-                _ => {}
-            },
-            Live::Session { .. } => {}
+/// What is measured now.
+#[derive(Debug, Default)]
+struct Course(Option<(u32, Stamp)>);
+
+impl Progress<LoadWhat> for Course {
+    /// A line for each number of requests that was measured.
+    fn fact(&mut self, what: &LoadWhat, now: Stamp) -> Option<String> {
+        match what {
+            LoadWhat::CellStarted { sessions, .. } => {
+                self.0 = Some((*sessions, now));
+                None
+            }
+            LoadWhat::CellMeasured { measured } => {
+                self.0 = None;
+                Some(line(measured))
+            }
+            LoadWhat::ServerLife { life } => Some(life.message.clone()),
+            _ => None,
         }
+    }
+
+    fn live(&self, now: Stamp) -> Vec<String> {
+        let lines = self.0.iter();
+        lines
+            .map(|(sessions, since)| {
+                let seconds = now.since(*since).as_secs();
+                format!("  {} {sessions} at once, {seconds} s", spinner(now))
+            })
+            .collect()
     }
 }
 
@@ -222,14 +235,7 @@ async fn prepare(
     let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;
     let folder = store.folder().to_owned();
     let watcher = Watcher::start(&server, &origin, &folder).or_rig()?;
-    let record = loading::begun(
-        "ttft",
-        store.id(),
-        &origin,
-        &server.record,
-        &spec,
-        calibration,
-    );
+    let record = loading::begun("ttft", store.id(), &origin, &server, &spec, calibration);
     let context = TtftContext {
         embedded: matches!(target, Target::Simulated { .. }),
         server,

@@ -12,6 +12,7 @@ use super::prepare::{Ready, prepare, remove_all};
 use super::record::record;
 use super::rounds::Context;
 use super::server_life::{Lost, found_lost, report_lost};
+use super::sources::Sources;
 use super::verifying::{Verify, complete};
 use super::watchdog::Watchdog;
 use crate::agent::Ending;
@@ -41,7 +42,7 @@ pub async fn run(
     reset: Option<Duration>,
 ) -> anyhow::Result<(Arm, Option<Lost>)> {
     context.bus.fact(What::ArmStarted { round, arm: kind })?;
-    let source_before = context.source_fingerprints()?;
+    let sources = Sources::look(context)?;
     context.lag.take();
     let mut watch = context.watcher.span();
     let watchdog = Watchdog::new(context.plan.first_token_limit);
@@ -78,9 +79,10 @@ pub async fn run(
         .flat_map(|one| one.attempts.iter().map(|a| (one.plan.id.as_str(), a)));
     let watched = watch.close(sent).await;
     let events = server_events(requests.map(|one| (one.plan.id.as_str(), &*one.attempts)));
+    let escapes = sources.escapes(context)?;
     let mut verified = Vec::with_capacity(gone.len());
     for (one, mut session) in gone {
-        if let Some(message) = context.escaped(one.plan.index, &source_before)? {
+        if let Some(message) = escapes.of(&one.plan) {
             session.status = Status::Escaped;
             session.detail = message;
         }

@@ -1,12 +1,15 @@
 //! What is told while a run goes on.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use tokio::sync::mpsc;
 
 use crate::store::{Store, StoreError};
 use flashrig_clock::{Origin, Stamp};
 use flashrig_gateway::{GatewayEvent, RequestProgress};
+use flashrig_load::SessionAttempt;
 use flashrig_record::{Attempt, Kept, Outcome, Role, Run, What};
 
 /// Told to whoever shows progress. Nothing of it is needed for the record.
@@ -159,9 +162,23 @@ impl<R: Kept> Bus<R> {
         self.with(|store| store.requests(round, arm, session, attempts))
     }
 
+    /// Records the requests of a combination of synthetic sessions.
+    ///
+    /// # Errors
+    /// The results folder cannot be written.
+    pub fn cell_requests(
+        &self,
+        round: u32,
+        arm: &str,
+        rows: &[SessionAttempt],
+    ) -> Result<(), StoreError> {
+        let rows = rows.iter().map(|row| (row.session.as_str(), &row.attempt));
+        self.with(|store| store.cell_requests(round, arm, rows))
+    }
+
     /// Looks at the store.
     pub fn with<T>(&self, look: impl FnOnce(&mut Store<R>) -> T) -> T {
-        look(&mut self.store.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut self.store.lock())
     }
 
     /// Tells a remark.

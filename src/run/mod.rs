@@ -6,6 +6,7 @@
 mod arm;
 mod bodies;
 mod bus;
+mod command_line;
 mod drive;
 pub mod fit;
 mod prepare;
@@ -13,6 +14,7 @@ mod record;
 mod rounds;
 mod scratch;
 mod server_life;
+mod sources;
 mod stalled;
 mod stop;
 pub mod sweep;
@@ -23,6 +25,7 @@ mod watchdog;
 
 pub use bodies::Bodies;
 pub use bus::{Bus, Live, Step};
+pub use command_line::command_line;
 pub use rounds::{Context, Done, RunError, execute};
 pub use scratch::{Scratch, ScratchError};
 pub use server_life::Lost;

@@ -1,6 +1,7 @@
 //! All rounds of a run, from prepared surroundings to the sealed record.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::bail;
@@ -16,7 +17,6 @@ use super::warm_up::warm_up;
 use crate::agent::Places;
 use crate::plan::{Plan, arm_order};
 use crate::store::StoreError;
-use crate::task::Source;
 use flashrig_clock::Seconds;
 use flashrig_gateway::EventLoop;
 use flashrig_http::LagMeter;
@@ -24,7 +24,7 @@ use flashrig_process::Sandbox;
 use flashrig_record::{Arm, ArmKind, CachePolicy, Dialect, Run, What};
 use flashrig_report::judge::{round_validity, verdict};
 use flashrig_server::{Connected, Watcher};
-use flashrig_workspace::{Base, Fingerprint};
+use flashrig_workspace::Base;
 
 /// Everything that a run needs, prepared.
 #[derive(Debug)]
@@ -65,6 +65,17 @@ pub struct Context {
     pub lag: LagMeter,
     /// Where all listeners run.
     pub event_loop: EventLoop,
+    /// Whether the note about users' repositories was given.
+    pub noted: AtomicBool,
+}
+
+impl Context {
+    /// Gives a remark, unless one was given in this run.
+    pub fn note_once(&self, text: String) {
+        if !self.noted.swap(true, Ordering::Relaxed) {
+            self.bus.note(text);
+        }
+    }
 }
 
 /// How a run ended.
@@ -219,42 +230,6 @@ async fn warm_up_again(context: &Context) -> anyhow::Result<()> {
     });
     context.stop.unless(warming).await.transpose()?;
     Ok(())
-}
-
-impl Context {
-    /// The state of the users' own repositories, per session; `None` for fixtures.
-    pub fn source_fingerprints(&self) -> anyhow::Result<Vec<Option<Fingerprint>>> {
-        self.plan
-            .sessions
-            .iter()
-            .map(|s| match &s.task.source {
-                Source::Fixture(_) => Ok(None),
-                Source::Repository { path, .. } => Fingerprint::of(path).map(Some),
-            })
-            .collect()
-    }
-
-    /// What changed in the repository that a session's task was taken from, in words.
-    pub fn escaped(
-        &self,
-        index: usize,
-        before: &[Option<Fingerprint>],
-    ) -> anyhow::Result<Option<String>> {
-        let Source::Repository { path, .. } = &self.plan.sessions[index].task.source else {
-            return Ok(None);
-        };
-        let Some(before) = before.get(index).and_then(Option::as_ref) else {
-            return Ok(None);
-        };
-        let differences = before.differences(&Fingerprint::of(path)?);
-        Ok((!differences.is_empty()).then(|| {
-            format!(
-                "the repository {} itself was changed while the session ran: {}",
-                path.display(),
-                differences.join("; ")
-            )
-        }))
-    }
 }
 
 /// CPU time of this process, user and system.

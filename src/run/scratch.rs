@@ -3,10 +3,12 @@
 //! It lies outside the user's project: agents read instruction files in every folder above their
 //! workspace, and the operator's must not be among them.
 
-use std::fs::File;
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
+use nix::unistd::geteuid;
 
 /// Files and folders that agents and their tools take instructions from, wherever they stand
 /// above a workspace.
@@ -26,8 +28,6 @@ const INSTRUCTIONS: [&str; 14] = [
     ".cargo",
     "rust-toolchain.toml",
 ];
-const PREFIX: &str = "flashrig-";
-const LOCK: &str = "lock";
 
 /// No folder to work in.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +51,9 @@ pub enum ScratchError {
 /// The folder; removed when dropped.
 #[derive(Debug)]
 pub struct Scratch {
-    folder: TempDir,
+    folder: PathBuf,
+    /// This user's folder, which it is in.
+    own: PathBuf,
     /// Held as long as the folder is used.
     _lock: File,
 }
@@ -75,7 +77,6 @@ impl Scratch {
                 )));
                 continue;
             }
-            remove_stale(&folder);
             match locked(&folder) {
                 Ok(made) => return Ok(made),
                 Err(source) => error = Some(ScratchError::Unwritable { folder, source }),
@@ -102,7 +103,7 @@ impl Scratch {
 
     /// Its path.
     pub fn path(&self) -> &Path {
-        self.folder.path()
+        &self.folder
     }
 }
 
@@ -115,30 +116,81 @@ fn instructions_above(folder: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Makes a folder and locks it.
-fn locked(parent: &Path) -> std::io::Result<Scratch> {
-    let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
-    let lock = File::create(folder.path().join(LOCK))?;
+/// Makes a folder in this user's folder in `parent`, and removes there what killed runs left.
+///
+/// All of it happens under the lock of the user's folder, and a new folder is locked before that
+/// lock is let go: no other flashrig ever sees one that is made and not locked. Locks are on the
+/// folders themselves; the system lets go of them when their flashrig ends, however it ends.
+fn locked(parent: &Path) -> io::Result<Scratch> {
+    let own = parent.join(format!("flashrig-{}", geteuid()));
+    let _held = hold(&own)?;
+    remove_stale(&own);
+    let folder = tempfile::Builder::new().prefix("run-").tempdir_in(&own)?;
+    let lock = File::open(folder.path())?;
     lock.lock()?;
     Ok(Scratch {
-        folder,
+        folder: folder.keep(),
+        own,
         _lock: lock,
     })
 }
 
-/// Removes scratch folders whose flashrig is gone: the system has let go of their locks.
-fn remove_stale(folder: &Path) {
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
-            continue;
+/// Makes this user's folder where it is missing, and locks it.
+///
+/// # Errors
+/// It is not a folder, belongs to another user, or cannot be locked.
+fn hold(own: &Path) -> io::Result<File> {
+    loop {
+        match DirBuilder::new().mode(0o700).create(own) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Ok(()) | Err(_) => {}
         }
-        if let Ok(lock) = File::open(entry.path().join(LOCK))
+        if !is_own_folder(own)? {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!(
+                    "{} belongs to another user or is not a folder",
+                    own.display()
+                ),
+            ));
+        }
+        fs::set_permissions(own, fs::Permissions::from_mode(0o700))?;
+        let lock = File::open(own)?;
+        lock.lock()?;
+        // Another flashrig may have removed it before the lock was free.
+        let (held, there) = (lock.metadata()?, fs::symlink_metadata(own));
+        if there.is_ok_and(|there| (there.dev(), there.ino()) == (held.dev(), held.ino())) {
+            return Ok(lock);
+        }
+    }
+}
+
+/// Whether a path is a folder, not a link to one, and this user's.
+fn is_own_folder(path: &Path) -> io::Result<bool> {
+    let found = fs::symlink_metadata(path)?;
+    Ok(found.is_dir() && found.uid() == geteuid().as_raw())
+}
+
+/// Removes folders whose flashrig is gone. Only folders of this user's are looked at.
+fn remove_stale(own: &Path) {
+    for entry in fs::read_dir(own).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if is_own_folder(&path).is_ok_and(|own| own)
+            && let Ok(lock) = File::open(&path)
             && lock.try_lock().is_ok()
         {
-            let _ = super::prepare::remove_all(&entry.path());
+            let _ = super::prepare::remove_all(&path);
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let held = hold(&self.own);
+        let _ = super::prepare::remove_all(&self.folder);
+        // Where no other run uses it, nothing stays behind.
+        if held.is_ok() {
+            let _ = fs::remove_dir(&self.own);
         }
     }
 }
@@ -160,15 +212,75 @@ mod tests {
         assert!(error.contains("bad/CLAUDE.md"), "{error}");
     }
 
+    fn own(dir: &Path) -> PathBuf {
+        dir.join(format!("flashrig-{}", geteuid()))
+    }
+
     #[test]
     fn what_a_killed_run_left_is_removed_and_what_a_living_one_uses_is_not() {
         let dir = tempfile::tempdir().unwrap();
         let living = Scratch::new(&[dir.path().to_owned()]).unwrap();
-        let killed = dir.path().join(format!("{PREFIX}killed"));
-        std::fs::create_dir(&killed).unwrap();
-        std::fs::write(killed.join(LOCK), "").unwrap();
-        remove_stale(dir.path());
+        let killed = own(dir.path()).join("run-killed");
+        fs::create_dir(&killed).unwrap();
+        let later = Scratch::new(&[dir.path().to_owned()]).unwrap();
         assert!(living.path().exists());
         assert!(!killed.exists());
+        drop(living);
+        assert!(later.path().exists());
+        drop(later);
+        assert!(!own(dir.path()).exists());
+    }
+
+    #[test]
+    fn no_folder_is_removed_while_many_are_made_and_dropped_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let places = [dir.path().to_owned()];
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let scratch = Scratch::new(&places).unwrap();
+                        fs::write(scratch.path().join("file"), "x").unwrap();
+                        std::thread::yield_now();
+                        assert!(scratch.path().join("file").exists());
+                    }
+                });
+            }
+        });
+        assert!(!own(dir.path()).exists());
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_the_users_folder_is_refused_and_its_target_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (place, elsewhere) = (dir.path().join("tmp"), dir.path().join("elsewhere"));
+        fs::create_dir(&place).unwrap();
+        fs::create_dir_all(elsewhere.join("run-x")).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, own(&place)).unwrap();
+        let error = Scratch::new(&[place]).unwrap_err().to_string();
+        assert!(error.contains("not a folder"), "{error}");
+        assert!(elsewhere.join("run-x").exists());
+    }
+
+    #[test]
+    fn a_folder_of_another_user_is_left_alone_and_the_next_place_is_taken() {
+        if !geteuid().is_root() {
+            eprintln!("left out: only root can give a folder to another user");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let (foreign, next) = (dir.path().join("foreign"), dir.path().join("next"));
+        fs::create_dir_all(own(&foreign).join("run-theirs")).unwrap();
+        fs::create_dir(&next).unwrap();
+        std::os::unix::fs::chown(own(&foreign), Some(12_345), None).unwrap();
+        let scratch = Scratch::new(&[foreign.clone(), next.clone()]).unwrap();
+        assert!(scratch.path().starts_with(next.canonicalize().unwrap()));
+        assert!(own(&foreign).join("run-theirs").exists());
+        // One that is in this user's folder, but another's, stays too.
+        let theirs = own(&next).join("run-theirs");
+        fs::create_dir(&theirs).unwrap();
+        std::os::unix::fs::chown(&theirs, Some(12_345), None).unwrap();
+        drop(Scratch::new(&[next]).unwrap());
+        assert!(theirs.exists());
     }
 }

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -68,12 +70,12 @@ impl Watchdog {
 
     /// Takes a session under watch.
     pub fn seat(&self) -> (Informer, Cut) {
-        let (cut, reported) = watch::channel(lock(&self.over).clone());
+        let (cut, reported) = watch::channel(self.over.lock().clone());
         let seat = Arc::new(Seat {
             cut,
             asked: Mutex::default(),
         });
-        lock(&self.seats).push(seat.clone());
+        self.seats.lock().push(seat.clone());
         let informer = Informer {
             seat,
             missed: self.missed.clone(),
@@ -83,7 +85,7 @@ impl Watchdog {
 
     /// Whether the server is lost.
     pub fn is_over(&self) -> bool {
-        lock(&self.over).is_some()
+        self.over.lock().is_some()
     }
 
     /// Does `work` to its end beside the watch; tells whether the server was lost meanwhile.
@@ -109,8 +111,8 @@ impl Watchdog {
 
     /// Ends every session, also those that come yet.
     fn end_all(&self, message: &str) {
-        *lock(&self.over) = Some(message.to_owned());
-        for seat in lock(&self.seats).iter() {
+        *self.over.lock() = Some(message.to_owned());
+        for seat in self.seats.lock().iter() {
             seat.end(message);
         }
     }
@@ -143,9 +145,9 @@ impl Watchdog {
 
     /// The sessions with a request that has waited for longer than the limit, and that go on yet.
     fn stalled(&self, now: Stamp) -> Vec<Arc<Seat>> {
-        let seats = lock(&self.seats);
+        let seats = self.seats.lock();
         let waits = |seat: &&Arc<Seat>| {
-            let asked = lock(&seat.asked);
+            let asked = seat.asked.lock();
             let mut waiting = asked.waiting.values();
             seat.cut.borrow().is_none() && waiting.any(|at| now.since(*at) > self.limit)
         };
@@ -166,7 +168,7 @@ impl Seat {
 
     /// What its requests came to, and how many wait.
     fn counts(&self) -> (Served, usize) {
-        let asked = lock(&self.asked);
+        let asked = self.asked.lock();
         (asked.served, asked.waiting.len())
     }
 }
@@ -182,17 +184,17 @@ impl Informer {
                 at,
                 ..
             } if dialect.generates() => {
-                let mut asked = lock(&self.seat.asked);
+                let mut asked = self.seat.asked.lock();
                 asked.served.sent += 1;
                 asked.waiting.insert(*number, *at);
             }
             GatewayEvent::FirstToken { number, .. } => {
-                let mut asked = lock(&self.seat.asked);
+                let mut asked = self.seat.asked.lock();
                 asked.served.generated += 1;
                 asked.waiting.remove(number);
             }
             GatewayEvent::Finished(attempt) => {
-                lock(&self.seat.asked).waiting.remove(&attempt.number);
+                self.seat.asked.lock().waiting.remove(&attempt.number);
                 if matches!(
                     attempt.outcome,
                     Outcome::Unreachable | Outcome::Truncated | Outcome::UpstreamError
@@ -215,10 +217,6 @@ impl Cut {
             None => std::future::pending().await,
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -280,7 +278,7 @@ mod tests {
         let watchdog = Watchdog::new(LIMIT);
         let (_informer, mut cut) = watchdog.seat();
         watchdog.end_all("it died");
-        lock(&watchdog.seats)[0].end("something later");
+        watchdog.seats.lock()[0].end("something later");
         assert_eq!(cut.wait().await, "it died");
         let (_informer, mut late) = watchdog.seat();
         assert_eq!(late.wait().await, "it died");

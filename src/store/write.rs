@@ -1,10 +1,11 @@
 //! Writing a results folder.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::read::{ReadError, fold};
 use flashrig_clock::Seconds;
@@ -35,6 +36,8 @@ pub struct Store<R: Kept = Run> {
     folder: PathBuf,
     events: File,
     requests: Option<File>,
+    /// How often requests of a combination were stored, by round and arm.
+    cell_attempts: HashMap<(u32, String), u32>,
     run: Option<R>,
 }
 
@@ -75,6 +78,7 @@ impl<R: Kept> Store<R> {
             folder,
             events,
             requests,
+            cell_attempts: HashMap::new(),
             run: None,
         })
     }
@@ -94,10 +98,15 @@ impl<R: Kept> Store<R> {
         };
         let events = open("events.jsonl")?;
         let requests = R::REQUESTS.then(|| open("requests.jsonl")).transpose()?;
+        let cell_attempts = match requests {
+            Some(_) => cell_attempts(&folder.join("requests.jsonl"))?,
+            None => HashMap::new(),
+        };
         let store = Self {
             folder: folder.to_owned(),
             events,
             requests,
+            cell_attempts,
             run: Some(run),
         };
         Ok((store, last))
@@ -149,24 +158,73 @@ impl<R: Kept> Store<R> {
         session: &str,
         attempts: &[Attempt],
     ) -> Result<(), StoreError> {
+        let rows = attempts.iter().map(|attempt| (session, attempt));
+        self.append_requests(round, arm, 1, rows)
+    }
+
+    /// Appends the requests of one combination, all sessions', as those of a further attempt when
+    /// there are some of it already.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn cell_requests<'a>(
+        &mut self,
+        round: u32,
+        arm: &str,
+        rows: impl Iterator<Item = (&'a str, &'a Attempt)>,
+    ) -> Result<(), StoreError> {
+        let counted = self.cell_attempts.entry((round, arm.to_owned()));
+        let number = counted.and_modify(|n| *n += 1).or_insert(1);
+        let number = *number;
+        self.append_requests(round, arm, number, rows)
+    }
+
+    fn append_requests<'a>(
+        &mut self,
+        round: u32,
+        arm: &str,
+        cell_attempt: u32,
+        rows: impl Iterator<Item = (&'a str, &'a Attempt)>,
+    ) -> Result<(), StoreError> {
         let path = self.folder.join("requests.jsonl");
         let Some(requests) = &mut self.requests else {
             return Ok(());
         };
-        for attempt in attempts {
-            append(
-                requests,
-                &path,
-                &RequestLine {
-                    round,
-                    arm: arm.to_owned(),
-                    session: session.to_owned(),
-                    attempt: attempt.clone(),
-                },
-            )?;
+        for (session, attempt) in rows {
+            let line = RequestLine {
+                round,
+                arm: arm.to_owned(),
+                session: session.to_owned(),
+                cell_attempt,
+                attempt: attempt.clone(),
+            };
+            append(requests, &path, &line)?;
         }
         Ok(())
     }
+}
+
+/// How often requests of each combination stand in a file already: a kill may have left some whose
+/// combination was not measured to its end.
+fn cell_attempts(path: &Path) -> Result<HashMap<(u32, String), u32>, StoreError> {
+    #[derive(Deserialize)]
+    struct Row {
+        round: u32,
+        arm: String,
+        #[serde(default)]
+        cell_attempt: Option<u32>,
+    }
+    let text = fs::read(path).map_err(|source| StoreError {
+        path: path.to_owned(),
+        source,
+    })?;
+    let mut found = HashMap::new();
+    let rows = text.split(|byte| *byte == b'\n');
+    for row in rows.filter_map(|line| serde_json::from_slice::<Row>(line).ok()) {
+        let last: &mut u32 = found.entry((row.round, row.arm)).or_default();
+        *last = (*last).max(row.cell_attempt.unwrap_or(1));
+    }
+    Ok(found)
 }
 
 /// Opens a file of lines for appending, without a last line that is not whole.
@@ -194,25 +252,23 @@ fn append<T: Serialize>(file: &mut File, path: &Path, value: &T) -> Result<(), S
     file.write_all(&line).map_err(fail)
 }
 
-/// Writes a file beside its place and renames it.
+/// Writes a file beside its place and renames it. Who may read it is up to the umask.
 ///
 /// # Errors
 /// The folder cannot be written.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    use std::os::unix::fs::PermissionsExt as _;
     let fail = |source| StoreError {
         path: path.to_owned(),
         source,
     };
     let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
+    let mut file = tempfile::Builder::new()
+        .prefix(".flashrig-")
+        .permissions(fs::Permissions::from_mode(0o666))
+        .tempfile_in(folder)
+        .map_err(fail)?;
     file.write_all(bytes).map_err(fail)?;
-    make_readable(file.as_file()).map_err(fail)?;
     file.persist(path).map_err(|e| fail(e.error))?;
     Ok(())
-}
-
-/// Temporary files are private; a results file is as readable as any other.
-fn make_readable(file: &File) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(fs::Permissions::from_mode(0o644))
 }

@@ -6,8 +6,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use include_dir::{Dir, DirEntry};
+use serde::de::DeserializeOwned;
 
-use super::TaskError;
+use flashrig_config::{Document, FileError};
 
 /// A folder.
 #[derive(Clone, Debug)]
@@ -77,7 +78,7 @@ impl Folder {
     }
 
     /// The contents of a file; `None` when there is none of that name.
-    pub(super) fn read(&self, path: &str) -> Result<Option<Vec<u8>>, TaskError> {
+    pub(super) fn read(&self, path: &str) -> Result<Option<Vec<u8>>, FileError> {
         match self {
             Self::Disk(folder) => match std::fs::read(folder.join(path)) {
                 Ok(bytes) => Ok(Some(bytes)),
@@ -93,20 +94,30 @@ impl Folder {
     }
 
     /// The contents of a text file that must be there.
-    pub(super) fn text(&self, path: &str) -> Result<String, TaskError> {
+    pub(super) fn text(&self, path: &str) -> Result<String, FileError> {
         let bytes = self
             .read(path)?
-            .ok_or_else(|| TaskError::file(self.show(path), "the file is missing"))?;
+            .ok_or_else(|| FileError::whole(self.show(path), "the file is missing"))?;
         String::from_utf8(bytes).map_err(|e| {
             let line = e.as_bytes()[..e.utf8_error().valid_up_to()]
                 .split(|b| *b == b'\n')
                 .count();
-            TaskError::file(self.show(path), format!("line {line} is not UTF-8 text"))
+            FileError::whole(self.show(path), format!("line {line} is not UTF-8 text"))
         })
     }
 
+    /// A TOML file that must be there, of the format `schema`.
+    pub(super) fn document<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        schema: &str,
+    ) -> Result<(T, Document), FileError> {
+        let document = Document::new(self.show(path), self.text(path)?);
+        Ok((document.parse_schema(schema)?, document))
+    }
+
     /// Names of the folders directly inside, sorted; none when this one does not exist.
-    pub(super) fn folder_names(&self) -> Result<Vec<String>, TaskError> {
+    pub(super) fn folder_names(&self) -> Result<Vec<String>, FileError> {
         let mut names = Vec::new();
         match self {
             Self::Disk(folder) => {
@@ -134,7 +145,7 @@ impl Folder {
 
     /// All files inside, at any depth, by their path from here; none when the folder does not
     /// exist. Symbolic links are refused: what they lead to differs from machine to machine.
-    pub(super) fn files(&self) -> Result<BTreeMap<String, Vec<u8>>, TaskError> {
+    pub(super) fn files(&self) -> Result<BTreeMap<String, Vec<u8>>, FileError> {
         let mut files = BTreeMap::new();
         match self {
             Self::Disk(folder) => self.collect(folder, "", &mut files)?,
@@ -169,12 +180,12 @@ impl Folder {
         folder: &Path,
         prefix: &str,
         files: &mut BTreeMap<String, Vec<u8>>,
-    ) -> Result<(), TaskError> {
+    ) -> Result<(), FileError> {
         for entry in self.list(folder)? {
             let Some(name) = entry.file_name().and_then(|n| n.to_str()) else {
                 let problem = "its name is not UTF-8 text".to_owned();
-                return Err(TaskError::Unreadable {
-                    path: entry.display().to_string(),
+                return Err(FileError::Unreadable {
+                    file: entry.display().to_string(),
                     problem,
                 });
             };
@@ -184,7 +195,7 @@ impl Folder {
                 .map_err(|e| self.unreadable(&path, &e))?;
             if kind.is_symlink() {
                 let problem = "is a symbolic link; put the file itself here";
-                return Err(TaskError::file(self.show(&path), problem));
+                return Err(FileError::whole(self.show(&path), problem));
             } else if kind.is_dir() {
                 self.collect(&entry, &path, files)?;
             } else if name != LITTER {
@@ -196,9 +207,9 @@ impl Folder {
     }
 
     /// Paths of the entries of a folder on disk; none when it does not exist.
-    fn list(&self, folder: &Path) -> Result<Vec<PathBuf>, TaskError> {
-        let unreadable = |e: &std::io::Error| TaskError::Unreadable {
-            path: folder.display().to_string(),
+    fn list(&self, folder: &Path) -> Result<Vec<PathBuf>, FileError> {
+        let unreadable = |e: &std::io::Error| FileError::Unreadable {
+            file: folder.display().to_string(),
             problem: e.to_string(),
         };
         let entries = match std::fs::read_dir(folder) {
@@ -211,9 +222,9 @@ impl Folder {
             .collect()
     }
 
-    fn unreadable(&self, path: &str, error: &std::io::Error) -> TaskError {
-        TaskError::Unreadable {
-            path: self.show(path),
+    fn unreadable(&self, path: &str, error: &std::io::Error) -> FileError {
+        FileError::Unreadable {
+            file: self.show(path),
             problem: error.to_string(),
         }
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::folder::Folder;
 use super::{Task, TaskError, read_task};
 use crate::embedded;
-use flashrig_config::nearest;
+use flashrig_config::{FileError, nearest};
 
 /// Where tasks and fixtures are looked for.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ impl Library {
     ///
     /// # Errors
     /// When a folder on disk exists but cannot be read.
-    pub fn names(&self) -> Result<Vec<String>, TaskError> {
+    pub fn names(&self) -> Result<Vec<String>, FileError> {
         names(&self.tasks, "task.toml")
     }
 
@@ -55,7 +55,7 @@ impl Library {
     ///
     /// # Errors
     /// When a folder on disk exists but cannot be read.
-    pub fn place(&self, name: &str) -> Result<Option<Place>, TaskError> {
+    pub fn place(&self, name: &str) -> Result<Option<Place>, FileError> {
         let found = find(&self.tasks, name, "task.toml")?;
         Ok(found.map(|folder| match folder.on_disk() {
             Some(path) => Place::Folder(path.to_owned()),
@@ -70,7 +70,7 @@ impl Library {
     /// or says something it must not.
     pub fn load(&self, name: &str) -> Result<Task, TaskError> {
         match find(&self.tasks, name, "task.toml")? {
-            Some(folder) => read_task::read(name, &folder, self),
+            Some(folder) => Ok(read_task::read(name, &folder, self)?),
             None => {
                 let known = self.names()?;
                 let nearest = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
@@ -84,17 +84,17 @@ impl Library {
     }
 
     /// The folder of a fixture, if there is one of that name.
-    pub(super) fn fixture_folder(&self, name: &str) -> Result<Option<Folder>, TaskError> {
+    pub(super) fn fixture_folder(&self, name: &str) -> Result<Option<Folder>, FileError> {
         find(&self.fixtures, name, "fixture.toml")
     }
 
     /// The names of all fixtures, sorted.
-    pub(super) fn fixture_names(&self) -> Result<Vec<String>, TaskError> {
+    pub(super) fn fixture_names(&self) -> Result<Vec<String>, FileError> {
         names(&self.fixtures, "fixture.toml")
     }
 }
 
-fn names(places: &[Folder], file: &str) -> Result<Vec<String>, TaskError> {
+fn names(places: &[Folder], file: &str) -> Result<Vec<String>, FileError> {
     let mut names = BTreeSet::new();
     for place in places {
         for name in place.folder_names()? {
@@ -107,7 +107,7 @@ fn names(places: &[Folder], file: &str) -> Result<Vec<String>, TaskError> {
 }
 
 /// The first folder of that name which holds `file`.
-fn find(places: &[Folder], name: &str, file: &str) -> Result<Option<Folder>, TaskError> {
+fn find(places: &[Folder], name: &str, file: &str) -> Result<Option<Folder>, FileError> {
     // A name is one folder's name; anything else could reach out of the library.
     if name.is_empty() || name.contains(['/', '\\']) || name == "." || name == ".." {
         return Ok(None);

@@ -6,14 +6,12 @@
 //! |---|---|
 //! | `library.rs` | finds tasks and fixtures by name: the project's own first, then the built-in ones |
 //! | `folder.rs` | one folder of files, on disk or in the binary |
-//! | `document.rs` | a TOML file that can say where each of its fields stands |
 //! | `raw.rs` | the files as people write them |
 //! | `spec.rs`, `walkthrough.rs` | the same, validated |
 //! | `read_task.rs`, `read_fixture.rs`, `read_walkthrough.rs` | from the one to the other |
 //! | `paths.rs` | relative paths and globs as people write them |
 //! | `error.rs` | what can be wrong |
 
-mod document;
 mod error;
 mod folder;
 mod library;
@@ -24,7 +22,7 @@ mod read_task;
 mod read_walkthrough;
 mod spec;
 
-pub use error::{Position, TaskError};
+pub use error::TaskError;
 pub use flashrig_sim::{Step, Walkthrough};
 pub use flashrig_workspace::{Fixture, FixtureCommit, FixtureFile, Source};
 pub use library::{Library, Place};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::document::Document;
 use super::folder::Folder;
 use super::raw::{CommitEntry, FIXTURE_SCHEMA, FixtureFile as RawFixture};
-use super::{Fixture, FixtureCommit, FixtureFile, TaskError, paths};
+use super::{Fixture, FixtureCommit, FixtureFile, paths};
+use flashrig_config::{Document, FileError};
 
 const FILE: &str = "fixture.toml";
 const TREE: &str = "tree";
@@ -14,8 +14,8 @@ const TREE: &str = "tree";
 type Tree = BTreeMap<String, Vec<u8>>;
 
 /// Reads the fixture in `folder`.
-pub(super) fn read(name: &str, folder: &Folder) -> Result<Fixture, TaskError> {
-    let (raw, document) = Document::read::<RawFixture>(folder, FILE, FIXTURE_SCHEMA)?;
+pub(super) fn read(name: &str, folder: &Folder) -> Result<Fixture, FileError> {
+    let (raw, document) = folder.document::<RawFixture>(FILE, FIXTURE_SCHEMA)?;
     if raw.title.trim().is_empty() {
         return Err(document.error("title", "is empty; say in one line what the program is"));
     }
@@ -24,7 +24,7 @@ pub(super) fn read(name: &str, folder: &Folder) -> Result<Fixture, TaskError> {
     }
     let tree = read_files(&folder.folder(TREE))?;
     if tree.is_empty() {
-        return Err(TaskError::file(
+        return Err(FileError::whole(
             folder.show(TREE),
             "the folder is missing or empty",
         ));
@@ -106,7 +106,7 @@ struct History<'a> {
 }
 
 impl History<'_> {
-    fn apply(&mut self, index: usize, entry: &CommitEntry) -> Result<(), TaskError> {
+    fn apply(&mut self, index: usize, entry: &CommitEntry) -> Result<(), FileError> {
         let before = self.now.clone();
         for (n, text) in entry.files.iter().enumerate() {
             let error = |e: String| {
@@ -150,7 +150,7 @@ impl History<'_> {
     }
 
     /// What a session starts from must be what a reader of the fixture finds under `tree/`.
-    fn must_be_complete(&self, last: usize) -> Result<(), TaskError> {
+    fn must_be_complete(&self, last: usize) -> Result<(), FileError> {
         let missing = self.tree.keys().find(|path| !self.now.contains_key(*path));
         let extra = self.now.keys().find(|path| !self.tree.contains_key(*path));
         let older = self
@@ -172,14 +172,14 @@ impl History<'_> {
 }
 
 /// All files of a folder, by the names that they have in the repository.
-fn read_files(folder: &Folder) -> Result<Tree, TaskError> {
+fn read_files(folder: &Folder) -> Result<Tree, FileError> {
     let mut files = Tree::new();
     for (path, bytes) in folder.files()? {
         let name = path.strip_suffix(".in").unwrap_or(&path).to_owned();
-        paths::inside(&name).map_err(|e| TaskError::file(folder.show(&path), e))?;
+        paths::inside(&name).map_err(|e| FileError::whole(folder.show(&path), e))?;
         if files.insert(name.clone(), bytes).is_some() {
             let problem = format!("stands beside `{name}.in`, which becomes the same file");
-            return Err(TaskError::file(folder.show(&name), problem));
+            return Err(FileError::whole(folder.show(&name), problem));
         }
     }
     Ok(files)

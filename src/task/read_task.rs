@@ -4,24 +4,23 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
-use super::document::Document;
 use super::error::suggestion;
 use super::folder::Folder;
 use super::library::Library;
 use super::raw::{BeforeEntry, CheckEntry, TASK_SCHEMA, TaskFile};
 use super::{
-    Before, Cheat, Check, DiffLimit, HiddenFile, Source, Task, TaskError, paths, read_fixture,
+    Before, Cheat, Check, DiffLimit, HiddenFile, Source, Task, paths, read_fixture,
     read_walkthrough,
 };
-use flashrig_config::{nearest, parse_duration};
+use flashrig_config::{Document, FileError, nearest, parse_duration};
 
 const FILE: &str = "task.toml";
 const PROMPT: &str = "prompt.md";
 const SOLUTION: &str = "solution.patch";
 
 /// Reads the task in `folder`.
-pub(super) fn read(name: &str, folder: &Folder, library: &Library) -> Result<Task, TaskError> {
-    let (raw, document) = Document::read::<TaskFile>(folder, FILE, TASK_SCHEMA)?;
+pub(super) fn read(name: &str, folder: &Folder, library: &Library) -> Result<Task, FileError> {
+    let (raw, document) = folder.document::<TaskFile>(FILE, TASK_SCHEMA)?;
     let reader = Reader {
         folder,
         document: &document,
@@ -33,7 +32,7 @@ pub(super) fn read(name: &str, folder: &Folder, library: &Library) -> Result<Tas
     let source = reader.source(&raw, library)?;
     let prompt = folder.text(PROMPT)?.trim().to_owned();
     if prompt.is_empty() {
-        return Err(TaskError::file(
+        return Err(FileError::whole(
             folder.show(PROMPT),
             "is empty; say what the agent is to do",
         ));
@@ -77,7 +76,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn source(&self, raw: &TaskFile, library: &Library) -> Result<Source, TaskError> {
+    fn source(&self, raw: &TaskFile, library: &Library) -> Result<Source, FileError> {
         match (&raw.fixture, &raw.repo, &raw.rev) {
             (Some(fixture), None, None) => self.fixture(fixture, library),
             (None, Some(repo), Some(rev)) => self.repository(repo, rev),
@@ -98,7 +97,7 @@ impl Reader<'_> {
         }
     }
 
-    fn fixture(&self, name: &str, library: &Library) -> Result<Source, TaskError> {
+    fn fixture(&self, name: &str, library: &Library) -> Result<Source, FileError> {
         match library.fixture_folder(name)? {
             Some(folder) => Ok(Source::Fixture(read_fixture::read(name, &folder)?)),
             None => {
@@ -112,7 +111,7 @@ impl Reader<'_> {
         }
     }
 
-    fn repository(&self, repo: &str, rev: &str) -> Result<Source, TaskError> {
+    fn repository(&self, repo: &str, rev: &str) -> Result<Source, FileError> {
         if rev.trim().is_empty() || rev.starts_with('-') {
             return Err(self
                 .document
@@ -136,7 +135,7 @@ impl Reader<'_> {
         })
     }
 
-    fn time_limit(&self, field: &str, text: &str) -> Result<Duration, TaskError> {
+    fn time_limit(&self, field: &str, text: &str) -> Result<Duration, FileError> {
         match parse_duration(text) {
             Ok(limit) if limit.is_zero() => Err(self
                 .document
@@ -146,7 +145,7 @@ impl Reader<'_> {
         }
     }
 
-    fn hidden(&self, raw: &TaskFile) -> Result<Vec<HiddenFile>, TaskError> {
+    fn hidden(&self, raw: &TaskFile) -> Result<Vec<HiddenFile>, FileError> {
         let mut seen = HashSet::new();
         let mut files = Vec::new();
         for (index, entry) in raw.hidden.iter().enumerate() {
@@ -165,7 +164,7 @@ impl Reader<'_> {
         Ok(files)
     }
 
-    fn checks(&self, raw: &[CheckEntry]) -> Result<Vec<Check>, TaskError> {
+    fn checks(&self, raw: &[CheckEntry]) -> Result<Vec<Check>, FileError> {
         if raw.is_empty() {
             let problem = "is empty; without a check nothing tells whether the task is done";
             return Err(self.document.error("checks", problem));
@@ -206,7 +205,7 @@ impl Reader<'_> {
         Ok(checks)
     }
 
-    fn diff_limit(&self, raw: &TaskFile) -> Result<DiffLimit, TaskError> {
+    fn diff_limit(&self, raw: &TaskFile) -> Result<DiffLimit, FileError> {
         let limits = [
             ("diff.max_files", raw.diff.max_files),
             ("diff.max_lines", raw.diff.max_lines),
@@ -222,7 +221,7 @@ impl Reader<'_> {
         })
     }
 
-    fn cheats(&self, raw: &TaskFile) -> Result<Vec<Cheat>, TaskError> {
+    fn cheats(&self, raw: &TaskFile) -> Result<Vec<Cheat>, FileError> {
         let mut seen = HashSet::new();
         let mut cheats = Vec::new();
         for (index, entry) in raw.cheats.iter().enumerate() {
@@ -243,7 +242,7 @@ impl Reader<'_> {
         field: &str,
         name: &'n str,
         seen: &mut HashSet<&'n str>,
-    ) -> Result<(), TaskError> {
+    ) -> Result<(), FileError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if name.is_empty() || !name.chars().all(plain) {
             let problem = format!("`{name}` is not a name; use letters, digits, `-` and `_`");
@@ -258,7 +257,7 @@ impl Reader<'_> {
     }
 
     /// A file of the task's folder that a field names.
-    fn file(&self, field: &str, path: &str) -> Result<Vec<u8>, TaskError> {
+    fn file(&self, field: &str, path: &str) -> Result<Vec<u8>, FileError> {
         paths::inside(path).map_err(|e| self.document.error(field, e))?;
         self.folder.read(path)?.ok_or_else(|| {
             let problem = format!("there is no file {}", self.folder.show(path));
@@ -268,9 +267,9 @@ impl Reader<'_> {
 }
 
 /// Reads a unified diff. Whether it applies is for the verifier to find out.
-fn read_patch(folder: &Folder, path: &str) -> Result<String, TaskError> {
+fn read_patch(folder: &Folder, path: &str) -> Result<String, FileError> {
     let text = folder.text(path)?;
-    let error = |problem: String| TaskError::file(folder.show(path), problem);
+    let error = |problem: String| FileError::whole(folder.show(path), problem);
     let diff = git2::Diff::from_buffer(text.as_bytes())
         .map_err(|e| error(format!("is not a patch that git can read: {}", e.message())))?;
     if diff.deltas().len() == 0 {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::document::Document;
 use super::folder::Folder;
 use super::raw::WALKTHROUGH_SCHEMA;
-use super::{Source, Step, TaskError, Walkthrough, paths};
+use super::{Source, Step, Walkthrough, paths};
+use flashrig_config::FileError;
 
 const FILE: &str = "walkthrough.toml";
 
@@ -22,14 +22,17 @@ struct RawWalkthrough {
 }
 
 /// Reads the walkthrough in a task's folder, if there is one.
-pub(super) fn read(folder: &Folder, source: &Source) -> Result<Option<Walkthrough>, TaskError> {
+pub(super) fn read(folder: &Folder, source: &Source) -> Result<Option<Walkthrough>, FileError> {
     if folder.read(FILE)?.is_none() {
         return Ok(None);
     }
-    let (raw, document) = Document::read::<RawWalkthrough>(folder, FILE, WALKTHROUGH_SCHEMA)?;
+    let (raw, document) = folder.document::<RawWalkthrough>(FILE, WALKTHROUGH_SCHEMA)?;
     let mut steps = Vec::new();
     for (index, table) in raw.steps.into_iter().enumerate() {
-        steps.push(Step::deserialize(table).map_err(|e| step_error(&document, index, &e))?);
+        steps.push(
+            Step::deserialize(table)
+                .map_err(|e| document.error_in(&format!("steps[{index}]"), &e))?,
+        );
     }
     let walkthrough = Walkthrough {
         schema: raw.schema,
@@ -46,17 +49,6 @@ pub(super) fn read(folder: &Folder, source: &Source) -> Result<Option<Walkthroug
         })?;
     }
     Ok(Some(walkthrough))
-}
-
-fn step_error(document: &Document, index: usize, error: &toml::de::Error) -> TaskError {
-    let message = error.message().trim_end();
-    let unknown = message
-        .strip_prefix("unknown field `")
-        .and_then(|rest| rest.split_once('`'));
-    match unknown {
-        Some((name, _)) => document.error(format!("steps[{index}].{name}"), message),
-        None => document.error(format!("steps[{index}]"), message),
-    }
 }
 
 /// What is known of the workspace's files while the steps go by.

@@ -14,5 +14,6 @@ mod servers;
 mod sim;
 mod support;
 mod sweep;
+mod terminal;
 mod ttft;
 mod watch;

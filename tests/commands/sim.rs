@@ -33,11 +33,11 @@ fn mistakes_are_told_with_the_field_before_anything_is_served() {
         (&["--set", "cash=1"], "unknown field `cash`"),
         (
             &["--set", "max_concurrent=0"],
-            "field `sim.max_concurrent`: is 0, but it must be above 0",
+            "sim.max_concurrent: is 0, but it must be above 0",
         ),
         (
             &["--profile", "flash-next", "--set", "kv_bits=7"],
-            "with --set kv_bits=7: field `sim.kv_bits`",
+            "with --set kv_bits=7: sim.kv_bits: ",
         ),
         (&["--set", "faults.stal=1"], "unknown field `stal`"),
         (&["--speed", "0"], "no positive number"),

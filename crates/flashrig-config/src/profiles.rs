@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use include_dir::Dir;
 
-use super::{FileError, nearest, read};
+use super::{Document, FileError, nearest, read};
 
 /// A profile that could not be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -79,11 +79,11 @@ impl Profiles {
         names.into_iter().collect()
     }
 
-    /// The name of a profile's file, for errors, and its text.
+    /// A profile's file.
     ///
     /// # Errors
     /// An unknown name, answered with the nearest and the list; an unreadable file.
-    pub fn text(&self, name: &str) -> Result<(String, String), ProfileError> {
+    pub fn document(&self, name: &str) -> Result<Document, ProfileError> {
         let names = self.names();
         if !names.iter().any(|n| n == name) {
             return Err(ProfileError::Unknown {
@@ -94,23 +94,21 @@ impl Profiles {
                 known: names.join(", "),
             });
         }
-        let file = format!("{name}.toml");
-        if let Some(path) = self
-            .own
-            .as_ref()
-            .map(|f| f.join(&file))
-            .filter(|p| p.is_file())
-        {
-            return Ok((path.display().to_string(), read(&path)?));
+        if let Some(path) = self.own_file(name) {
+            return Ok(Document::new(path.display().to_string(), read(&path)?));
         }
-        let text = self
-            .built_in
-            .get_file(format!("{}/{file}", self.folder))
-            .and_then(|f| f.contents_utf8())
-            .unwrap_or_default();
-        Ok((
-            format!("harness/{}/{file} (built in)", self.folder),
-            text.to_owned(),
+        let file = format!("{}/{name}.toml", self.folder);
+        let text = self.built_in.get_file(&file);
+        let text = text.and_then(|file| file.contents_utf8());
+        Ok(Document::new(
+            format!("<built-in>/harness/{file}"),
+            text.unwrap_or_default(),
         ))
+    }
+
+    /// The file of the project that is used for a profile; `None` when the built-in one is used.
+    pub fn own_file(&self, name: &str) -> Option<PathBuf> {
+        let path = self.own.as_ref()?.join(format!("{name}.toml"));
+        path.is_file().then_some(path)
     }
 }

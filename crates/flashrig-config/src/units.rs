@@ -1,4 +1,6 @@
-//! Counts as people write them.
+//! Counts, sizes and durations as people write and read them.
+
+use std::time::Duration;
 
 /// Reads a count of tokens: `4096`, `32k` (1,024 each), `1m`.
 ///
@@ -42,6 +44,35 @@ pub fn format_seconds(seconds: f64) -> String {
     }
 }
 
+/// A duration that is only roughly known, as people read it: `45 s`, `12 min`, `3.5 h`.
+pub fn format_rough(duration: Duration) -> String {
+    match duration.as_secs() {
+        s @ 0..90 => format!("{s} s"),
+        s @ 90..5400 => format!("{} min", s.div_ceil(60)),
+        s => format!("{:.1} h", s as f64 / 3600.0),
+    }
+}
+
+/// A count with what is counted: `1 file`, `2 files`. Regular plurals only.
+pub fn plural(count: impl Into<u64>, noun: &str) -> String {
+    let count = count.into();
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}", format_count(count))
+}
+
+/// A count with its digits grouped in threes: `12,345`.
+pub fn format_count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,6 +90,26 @@ mod tests {
             "60 min 00 s",
         ];
         assert_eq!(message, wanted);
+    }
+
+    #[test]
+    fn rough_durations_have_one_unit() {
+        let shown = [5, 89, 90, 5399, 5400].map(|s| format_rough(Duration::from_secs(s)));
+        assert_eq!(shown, ["5 s", "89 s", "2 min", "90 min", "1.5 h"]);
+    }
+
+    #[test]
+    fn a_count_has_its_noun_in_the_right_number_and_its_digits_in_groups() {
+        let shown = [0_u32, 1, 2, 999, 1000, 1_234_567].map(|n| plural(n, "file"));
+        let wanted = [
+            "0 files",
+            "1 file",
+            "2 files",
+            "999 files",
+            "1,000 files",
+            "1,234,567 files",
+        ];
+        assert_eq!(shown, wanted);
     }
 
     #[test]

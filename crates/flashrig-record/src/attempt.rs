@@ -302,7 +302,16 @@ pub struct RequestLine {
     pub arm: String,
     /// Session name.
     pub session: String,
+    /// Which attempt at measuring its combination it is of, from 1: one that was broken off is
+    /// measured again by a resumed run.
+    #[serde(default = "first")]
+    pub cell_attempt: u32,
     /// The attempt.
     #[serde(flatten)]
     pub attempt: Attempt,
+}
+
+/// Files of flashrig 0.1.0 lack the number.
+fn first() -> u32 {
+    1
 }

@@ -1,6 +1,7 @@
 //! The figures that reports show: medians over rounds, and how they are written.
 
 use crate::stats::median;
+use flashrig_config::format_count;
 use flashrig_record::{Arm, ArmKind, Ratio, Round, Run, Session, Split};
 
 /// The rounds that figures are taken from: the valid ones, else all.
@@ -68,18 +69,15 @@ pub fn ratio(ratio: &Ratio) -> String {
 
 /// `12,345`; a dash when unknown.
 pub fn count(value: Option<f64>) -> String {
-    let Some(value) = value else {
-        return "–".to_owned();
-    };
-    let digits = format!("{value:.0}");
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "counts and sums of tokens are positive and far below 2^64"
+    )]
+    value.map_or_else(
+        || "–".to_owned(),
+        |value| format_count(value.round() as u64),
+    )
 }
 
 #[cfg(test)]

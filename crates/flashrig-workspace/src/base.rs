@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
 use git2::{IndexTime, Oid, Repository};
+use parking_lot::Mutex;
 
 use super::copy::{self, CopyReport, Linking};
 use super::flat::{self, Flat, LINK, SUBMODULE};
@@ -104,7 +105,7 @@ impl Base {
     /// Workspaces share object files with the template where blocks cannot be shared. Git never
     /// writes into one, but an agent might, and the next workspace must not inherit that.
     fn ensure_template(&self) -> anyhow::Result<()> {
-        let mut seal = self.seal.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seal = self.seal.lock();
         let objects = self.template.join(".git/objects");
         if !seal.is_empty() && look(&objects).is_ok_and(|now| now == *seal) {
             return Ok(());

@@ -50,6 +50,31 @@ impl Fingerprint {
     /// # Errors
     /// When the folder, or its repository, cannot be read.
     pub fn of(folder: &Path) -> anyhow::Result<Self> {
+        Self::without(folder, &[])
+    }
+
+    /// Looks at `folder` and leaves out what lies in `ours`, the folders that the caller itself
+    /// writes into. A tracked file counts even there. A folder of `ours` that holds `folder`
+    /// leaves out nothing.
+    ///
+    /// # Errors
+    /// When the folder, or its repository, cannot be read.
+    pub fn without(folder: &Path, ours: &[PathBuf]) -> anyhow::Result<Self> {
+        let real = folder
+            .canonicalize()
+            .with_context(|| format!("cannot read folder {}", folder.display()))?;
+        let ours: Vec<PathBuf> = ours
+            .iter()
+            .filter_map(|path| {
+                path.canonicalize()
+                    .ok()?
+                    .strip_prefix(&real)
+                    .ok()
+                    .map(Path::to_owned)
+            })
+            .filter(|inside| !inside.as_os_str().is_empty())
+            .map(|inside| folder.join(inside))
+            .collect();
         fs::read_dir(folder).with_context(|| format!("cannot read folder {}", folder.display()))?;
         let mut found = Self {
             root: folder.to_owned(),
@@ -68,7 +93,9 @@ impl Fingerprint {
             .git_global(false)
             .parents(false)
             .require_git(false)
-            .filter_entry(|entry| entry.file_name() != ".git")
+            .filter_entry(move |entry| {
+                entry.file_name() != ".git" && !ours.iter().any(|path| path == entry.path())
+            })
             .build();
         // What cannot be read before cannot be read after: it is no difference.
         for entry in walk

@@ -1,7 +1,7 @@
 //! `flashrig fit`: from what was typed to a prepared run, its execution and its report.
 
 mod args;
-mod progress;
+mod course;
 mod typed;
 
 use std::path::{Path, PathBuf};
@@ -15,32 +15,27 @@ use super::instrument::writable;
 use super::loading::{
     Reported, aim, begun, calibrated, can_reset, or_death, reach, speed, target, warmed_up,
 };
-use super::signals;
+use super::{progress, signals};
 use flashrig_clock::{Origin, Stamp};
 use flashrig_load::{Client, Prepared, SessionPlan};
 use flashrig_record::{Calibration, LoadRun, LoadSpec, LoadWhat, RunState};
 use flashrig_report::judge::fit::{answer, cells};
 
 use crate::run::fit::{Begin, FitContext, execute, shape};
-use crate::run::{Bus, Live, Stop};
+use crate::run::{Bus, Live, Stop, command_line};
 use crate::store::{Store, Stored, read_run, write_atomically};
 use flashrig_server::{Target, Watcher};
 
 pub use args::FitArgs;
+use course::Course;
 
 /// Runs the command.
 pub async fn fit(args: FitArgs, console: Console) -> Result<Exit, Failure> {
     let (stopper, stop) = Stop::new();
     let (live, reported) = mpsc::unbounded_channel();
-    let remarks = live.downgrade();
-    let report = move |_: &str| {
-        if let Some(live) = remarks.upgrade() {
-            let message = "stopping: keeping what was measured (again to stop at once)";
-            let _ = live.send(Live::Note(message.to_owned()));
-        }
-    };
-    let watching = tokio::spawn(signals::watch(report, stopper));
-    let showing = tokio::spawn(progress::show(console, reported));
+    let message = "stopping: keeping what was measured (again to stop at once)";
+    let watching = tokio::spawn(signals::watch(console, message, stopper));
+    let showing = tokio::spawn(progress::show(console, reported, Course::default()));
     let mut waiting = stop.clone();
     let prepared = tokio::select! {
         () = waiting.wait() => Err(Failure {
@@ -132,14 +127,7 @@ async fn new(
     let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;
     let folder = store.folder().to_owned();
     let watcher = Watcher::start(&server, &origin, &folder).or_rig()?;
-    let record = begun(
-        "fit",
-        store.id(),
-        &origin,
-        &server.record,
-        &spec,
-        calibration,
-    );
+    let record = begun("fit", store.id(), &origin, &server, &spec, calibration);
     let context = FitContext {
         speed: speed(&server),
         embedded: matches!(target, Target::Simulated { .. }),
@@ -227,7 +215,7 @@ async fn again(
         stop,
     };
     let begin = Begin::Again {
-        command_line: std::env::args().collect(),
+        command_line: command_line(Some(&context.server.upstream)),
     };
     Ok((context, begin, folder.to_owned()))
 }

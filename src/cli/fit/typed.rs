@@ -183,9 +183,10 @@ pub fn agrees(args: &FitArgs, run: &LoadRun) -> Result<(), Failure> {
         ),
         (
             "--server",
-            args.server.server.as_ref().is_some_and(|s| {
-                s != base_name(&run.server) && !run.server.url.starts_with(s.trim_end_matches('/'))
-            }),
+            args.server
+                .server
+                .as_ref()
+                .is_some_and(|typed| !is_server(typed, &run.server)),
         ),
     ];
     match differs.iter().find(|(_, differs)| *differs) {
@@ -195,6 +196,50 @@ pub fn agrees(args: &FitArgs, run: &LoadRun) -> Result<(), Failure> {
              start a new run without --resume",
             run.id
         ))),
+    }
+}
+
+/// Whether a typed address or name means the server of a run.
+fn is_server(typed: &str, server: &Server) -> bool {
+    let name = base_name(server);
+    if typed == name {
+        return true;
+    }
+    let at = |text: &'_ str| {
+        let parts = text.split_once('@').filter(|(_, url)| url.contains("://"));
+        parts.map(|(profile, url)| (profile.to_owned(), url.to_owned()))
+    };
+    let address = match at(typed) {
+        Some((profile, url)) if at(name).is_some_and(|(was, _)| was == profile) => url,
+        Some(_) => return false,
+        None => typed.to_owned(),
+    };
+    Address::of(&address).is_some_and(|address| Some(address) == Address::of(&server.url))
+}
+
+/// What of an address tells one server from another.
+#[derive(PartialEq, Eq)]
+struct Address {
+    host: String,
+    port: u16,
+    path: String,
+}
+
+impl Address {
+    /// `None` when it is not an address. `/v1` at its end makes no difference.
+    fn of(text: &str) -> Option<Self> {
+        let uri: http::Uri = text.trim().parse().ok()?;
+        let default = match uri.scheme_str()? {
+            "http" => 80,
+            "https" => 443,
+            _ => return None,
+        };
+        let path = uri.path().trim_end_matches('/');
+        Some(Self {
+            host: uri.host()?.to_lowercase(),
+            port: uri.port_u16().unwrap_or(default),
+            path: path.strip_suffix("/v1").unwrap_or(path).to_owned(),
+        })
     }
 }
 
@@ -307,4 +352,37 @@ pub fn base_name(server: &Server) -> &str {
 /// A duration that a record has in seconds.
 pub fn duration(seconds: Seconds) -> Duration {
     Duration::try_from_secs_f64(seconds.0).unwrap_or(Duration::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_the_runs_when_host_port_and_path_are_and_no_prefix_of_it() {
+        let is = |typed: &str, url: &str| {
+            Address::of(typed).is_some_and(|typed| Some(typed) == Address::of(url))
+        };
+        let url = "http://h:8000";
+        for typed in [
+            "http://h:8000",
+            "http://H:8000/",
+            "http://h:8000/v1",
+            "http://h:8000/v1/",
+        ] {
+            assert!(is(typed, url), "{typed}");
+        }
+        for typed in [
+            "http://h:80",
+            "http://h:800",
+            "http://h",
+            "http://h:8000/x",
+            "h:8000",
+            "http",
+        ] {
+            assert!(!is(typed, url), "{typed}");
+        }
+        assert!(is("http://h", "http://h:80"));
+        assert!(!is("http://h/a", "http://h/ab"));
+    }
 }

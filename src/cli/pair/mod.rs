@@ -1,10 +1,13 @@
 //! `flashrig pair`: from what was typed to a prepared run, its execution and its report.
 
+mod activity;
 mod args;
+mod sessions;
 mod surroundings;
 mod typed;
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::anyhow;
 use tokio::sync::mpsc;
@@ -21,9 +24,10 @@ use flashrig_gateway::EventLoop;
 use flashrig_record::{RUN_SCHEMA, Run, RunState, Spec};
 use flashrig_report::judge::answer;
 
-use crate::run::{Bodies, Bus, Context, Live, Scratch, Stop, execute, warm_up};
+use crate::run::{Bodies, Bus, Context, Live, Scratch, Stop, command_line, execute, warm_up};
 use crate::store::Store;
 use flashrig_server::{Target, Watcher};
+use sessions::Sessions;
 use surroundings::{bases, dialects, find_agents, needed_programs, reach, secret};
 use typed::{Typed, plan};
 
@@ -42,14 +46,9 @@ pub async fn pair(args: PairArgs, console: Console) -> Result<Exit, Failure> {
 
     let (stopper, stop) = Stop::new();
     let (live, reported) = mpsc::unbounded_channel();
-    let remarks = live.downgrade();
-    let report = move |text: &str| {
-        if let Some(live) = remarks.upgrade() {
-            let _ = live.send(Live::Note(text.to_owned()));
-        }
-    };
-    let watching = tokio::spawn(signals::watch(report, stopper));
-    let showing = tokio::spawn(progress::show(console, reported));
+    let message = "stopping: ending the agents, keeping what was finished (again to stop at once)";
+    let watching = tokio::spawn(signals::watch(console, message, stopper));
+    let showing = tokio::spawn(progress::show(console, reported, Sessions::default()));
     let mut waiting = stop.clone();
     let prepared = tokio::select! {
         () = waiting.wait() => Err(Failure {
@@ -131,7 +130,7 @@ async fn prepare(
         schema: RUN_SCHEMA.to_owned(),
         id: store.id(),
         command: "pair".to_owned(),
-        command_line: std::env::args().collect(),
+        command_line: command_line(Some(&server.upstream)),
         started_at: started_at(&origin),
         state: RunState::Unfinished,
         stopped_because: None,
@@ -174,6 +173,7 @@ async fn prepare(
         cores,
         lag: event_loop.lag(|_| ()).or_rig()?,
         event_loop,
+        noted: AtomicBool::new(false),
     };
     Ok((context, record))
 }

@@ -4,12 +4,31 @@ use std::path::Path;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, CommandFactory as _, Parser as _};
+use clap::{ArgMatches, CommandFactory as _, Parser, Subcommand};
 
-use crate::cli::args::{Cli, Command, ServerArgs};
-use crate::cli::exit::{Failure, OrFail, usage};
-use crate::cli::{fit, pair, ttft};
+use crate::cli::args::{Common, ServerArgs};
+use crate::cli::exit::{Failure, usage};
+use crate::cli::fit::{self, FitArgs};
+use crate::cli::pair::{self, PairArgs};
+use crate::cli::ttft::{self, TtftArgs};
 use flashrig_config::nearest;
+
+/// What can be measured, as flashrig itself reads it.
+#[derive(Debug, Parser)]
+#[command(name = "flashrig", version)]
+struct Line {
+    #[command(flatten)]
+    _common: Common,
+    #[command(subcommand)]
+    command: Measurable,
+}
+
+#[derive(Debug, Subcommand)]
+enum Measurable {
+    Pair(Box<PairArgs>),
+    Fit(Box<FitArgs>),
+    Ttft(Box<TtftArgs>),
+}
 
 /// The commands that can be measured.
 const MEASURABLE: [&str; 3] = ["pair", "fit", "ttft"];
@@ -53,7 +72,7 @@ pub fn read(message: &[String]) -> Result<Inner, Failure> {
         )));
     }
     let line = std::iter::once("flashrig").chain(message.iter().map(String::as_str));
-    let matches = Cli::command().try_get_matches_from(line).map_err(wrong)?;
+    let matches = Line::command().try_get_matches_from(line).map_err(wrong)?;
     let typed = matches.subcommand_matches(name).ok_or_else(|| {
         usage(format!(
             "after `--` there is more than one command; give {name} alone"
@@ -92,11 +111,10 @@ fn is_typed(matches: &ArgMatches, id: &str) -> bool {
 /// It makes no sense.
 pub fn check(line: &[String], project: &Path) -> Result<ServerArgs, Failure> {
     let message = std::iter::once("flashrig").chain(line.iter().map(String::as_str));
-    match Cli::try_parse_from(message).map_err(wrong)?.command {
-        Command::Pair(args) => pair::check(&args, project).map(|()| args.server),
-        Command::Fit(args) => fit::check(&args).map(|()| args.server),
-        Command::Ttft(args) => ttft::check(&args).map(|()| args.server),
-        _ => Err(anyhow::anyhow!("{:?} cannot be measured", line.first())).or_usage(),
+    match Line::try_parse_from(message).map_err(wrong)?.command {
+        Measurable::Pair(args) => pair::check(&args, project).map(|()| args.server),
+        Measurable::Fit(args) => fit::check(&args).map(|()| args.server),
+        Measurable::Ttft(args) => ttft::check(&args).map(|()| args.server),
     }
 }
 

@@ -1,8 +1,8 @@
 //! `flashrig sweep`: from what was typed to a prepared sweep, its execution and its report.
 
 mod args;
+mod course;
 mod inner;
-mod progress;
 mod typed;
 
 use std::path::{Path, PathBuf};
@@ -13,16 +13,17 @@ use tokio::sync::mpsc;
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
 use super::instrument::{host, rig, started_at, writable};
-use super::signals;
+use super::{progress, signals};
 use flashrig_clock::{Origin, Seconds, Stamp};
 use flashrig_record::{RunState, SWEEP_SCHEMA, Sweep, SweepSpec, SweepWhat};
 use flashrig_report::judge::sweep::measured;
 
 use crate::run::sweep::{Begin, SweepContext, execute};
-use crate::run::{Bus, Live, Stop};
+use crate::run::{Bus, Live, Stop, command_line};
 use crate::store::Store;
 
 pub use args::SweepArgs;
+use course::Course;
 
 /// Where a sweep's progress is told.
 type Reported = mpsc::UnboundedSender<Live<SweepWhat>>;
@@ -31,16 +32,10 @@ type Reported = mpsc::UnboundedSender<Live<SweepWhat>>;
 pub async fn sweep(args: SweepArgs, console: Console) -> Result<Exit, Failure> {
     let (stopper, stop) = Stop::new();
     let (live, reported) = mpsc::unbounded_channel();
-    let remarks = live.downgrade();
-    let report = move |_: &str| {
-        if let Some(live) = remarks.upgrade() {
-            let message = "stopping: letting the measured command end in order, keeping what was \
-                         finished (again to stop at once)";
-            let _ = live.send(Live::Note(message.to_owned()));
-        }
-    };
-    let watching = tokio::spawn(signals::watch(report, stopper));
-    let showing = tokio::spawn(progress::show(console, reported));
+    let message = "stopping: letting the measured command end in order, keeping what was finished \
+                   (again to stop at once)";
+    let watching = tokio::spawn(signals::watch(console, message, stopper));
+    let showing = tokio::spawn(progress::show(console, reported, Course::default()));
     let prepared = match stop.unless(prepare(&args, live, stop.clone())).await {
         Some(prepared) => prepared,
         None => Err(Failure {
@@ -167,7 +162,7 @@ async fn again(
         run: Box::new(sweep),
     })));
     let begin = Begin::Again {
-        command_line: std::env::args().collect(),
+        command_line: command_line(None),
     };
     Ok((store, origin, begin))
 }
@@ -194,7 +189,7 @@ fn begun(id: String, origin: &Origin, spec: SweepSpec) -> Sweep {
         schema: SWEEP_SCHEMA.to_owned(),
         id,
         command: "sweep".to_owned(),
-        command_line: std::env::args().collect(),
+        command_line: command_line(None),
         started_at: started_at(origin),
         state: RunState::Unfinished,
         stopped_because: None,

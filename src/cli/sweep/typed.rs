@@ -172,8 +172,8 @@ fn profile_hash(server: &str, project: &Path) -> Result<String, Failure> {
         Some(project),
         &flashrig_harness::HARNESS,
     );
-    let (_, text) = profiles.text(server).or_usage()?;
-    Ok(hex(&Sha256::digest(text.as_bytes())))
+    let document = profiles.document(server).or_usage()?;
+    Ok(hex(&Sha256::digest(document.text().as_bytes())))
 }
 
 fn file_hash(path: &Path) -> anyhow::Result<String> {

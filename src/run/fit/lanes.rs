@@ -4,8 +4,10 @@
 //! tasks are broken off.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
@@ -47,9 +49,7 @@ impl Lanes {
     }
 
     fn lane(&self, index: usize) -> MutexGuard<'_, Lane> {
-        self.all[index]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.all[index].lock()
     }
 
     /// All that is known.

@@ -283,12 +283,7 @@ fn keep(
     rows: &[SessionAttempt],
 ) -> Result<(), StoreError> {
     let arm = format!("{}x{}", step.context_tokens, step.sessions);
-    for row in rows {
-        let attempt = std::slice::from_ref(&row.attempt);
-        context
-            .bus
-            .requests(step.round, &arm, &row.session, attempt)?;
-    }
+    context.bus.cell_requests(step.round, &arm, rows)?;
     context.bus.fact(LoadWhat::CellMeasured {
         measured: Box::new(measured),
     })

@@ -202,12 +202,7 @@ fn prompt_tokens(spec: &LoadSpec) -> u64 {
 /// The requests first: a step whose event is there has all its rows.
 fn keep(context: &TtftContext, measured: Measured, rows: &[SessionAttempt]) -> anyhow::Result<()> {
     let arm = format!("{}x{}", measured.context_tokens, measured.sessions);
-    for row in rows {
-        let attempt = std::slice::from_ref(&row.attempt);
-        context
-            .bus
-            .requests(measured.round, &arm, &row.session, attempt)?;
-    }
+    context.bus.cell_requests(measured.round, &arm, rows)?;
     context.bus.fact(LoadWhat::CellMeasured {
         measured: Box::new(measured),
     })?;

@@ -1,6 +1,6 @@
 //! A run that was stopped or killed goes on, and repeats nothing that it had finished.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -151,6 +151,15 @@ fn after_kill_9_the_events_tell_what_was_measured_and_the_run_goes_on() {
     );
     assert!(shown.stdout.contains("4K context"), "{}", shown.stdout);
     went_on(&before, &resumed(&place, &[]));
+    // No request is there twice: those of a combination that is measured again say so.
+    let requests = place.result_text("requests.jsonl");
+    let rows = requests.lines().map(|line| {
+        let row: Value = serde_json::from_str(line).unwrap();
+        ["round", "arm", "session", "number", "cell_attempt"].map(|name| row[name].to_string())
+    });
+    let rows: Vec<_> = rows.collect();
+    let distinct: BTreeSet<_> = rows.iter().collect();
+    assert_eq!(distinct.len(), rows.len());
     // Every line is whole again.
     let text = place.result_text("events.jsonl");
     assert!(
@@ -194,6 +203,7 @@ fn what_differs_from_the_run_is_refused_and_nothing_is_written() {
         (["--seed", "8"], "--seed"),
         (["--speed", "3"], "--speed"),
         (["--server", "sim"], "--server"),
+        (["--server", "http://127.0.0.1:1"], "--server"),
         (["--set", "cache_tokens=5"], "--set"),
     ] {
         let ran = resumed(&place, &more);

@@ -9,7 +9,7 @@ fn a_profile_that_cannot_be_started_is_refused_with_file_and_field() {
             "{speed}",
             "{sped}",
             &[
-                "field `start.args`",
+                "start.args: ",
                 "unknown placeholder {sped}",
                 "did you mean {speed}?",
             ][..],
@@ -17,45 +17,38 @@ fn a_profile_that_cannot_be_started_is_refused_with_file_and_field() {
         (
             "[identity]",
             "[variables.unused]\nabout = \"x\"\n\n[identity]",
-            &[
-                "field `variables.unused`",
-                "is used nowhere",
-                "name {unused}",
-            ],
+            &["variables.unused: ", "is used nowhere", "name {unused}"],
         ),
         (
             "\"{truth}\"",
             "\"{speed}\"",
-            &["field `start.args`", "names the placeholder {speed} twice"],
+            &["start.args: ", "names the placeholder {speed} twice"],
         ),
         (
             "\"{truth}\"",
             "\"{host}-{truth}\"",
-            &["field `start.args`", "names the placeholder {host} twice"],
+            &["start.args: ", "names the placeholder {host} twice"],
         ),
         (
             "[variables.speed]",
             "[variables.port]\nabout = \"x\"\n\n[variables.speed]",
-            &["field `variables.port`", "of flashrig's own"],
+            &["variables.port: ", "of flashrig's own"],
         ),
         (
             "{host}:{port}",
             "{host}:80",
-            &["field `start.args`", "names no {port}"],
+            &["start.args: ", "names no {port}"],
         ),
         (
             "\"{truth}\"",
             "\"{truth}{env.HOME}\"",
-            &[
-                "field `start.args`",
-                "{env.HOME} may stand in start.env only",
-            ],
+            &["start.args: ", "{env.HOME} may stand in start.env only"],
         ),
         (
             "default = 4",
             "default = \"{speed}\"",
             &[
-                "field `variables.max_concurrent.default`",
+                "variables.max_concurrent.default: ",
                 "unknown placeholder {speed}",
             ],
         ),
@@ -63,47 +56,47 @@ fn a_profile_that_cannot_be_started_is_refused_with_file_and_field() {
             "values = [1, 2, 4]",
             "values = [1, \"two\"]",
             &[
-                "field `variables.max_concurrent.values`",
+                "variables.max_concurrent.values: ",
                 "is two, but must be a whole number",
             ],
         ),
         (
             "values = [1, 2, 4]",
             "values = [1, 2, 1]",
-            &["field `variables.max_concurrent.values`", "holds 1 twice"],
+            &["variables.max_concurrent.values: ", "holds 1 twice"],
         ),
         (
             "default = 50.0",
             "default = 50.0\nreported_in = { path = \"/props\" }",
             &[
-                "field `variables.speed.reported_in`",
+                "variables.speed.reported_in: ",
                 "needs `path` and `field`, or `metric`",
             ],
         ),
         (
             "[reset]\nrestart = true",
             "[reset]",
-            &["field `reset`", "says nothing"],
+            &["reset: ", "says nothing"],
         ),
         (
             "kind = \"managed\"",
             "kind = \"attached\"\nurl = \"http://h:1\"",
-            &["field `start`", "belongs to managed servers only"],
+            &["start: ", "belongs to managed servers only"],
         ),
         (
             "kind = \"managed\"",
             "kind = \"managed\"\nurl = \"http://h:1\"",
-            &["field `url`", "--server NAME@http://HOST:PORT"],
+            &["url: ", "--server NAME@http://HOST:PORT"],
         ),
         (
             "[identity]",
             "[ready]\nlimit = \"soon\"\n\n[identity]",
-            &["field `ready.limit`", "`soon` is not a duration"],
+            &["ready.limit: ", "`soon` is not a duration"],
         ),
         (
             "[identity]",
             "[ready]\npath = \"health\"\n\n[identity]",
-            &["field `ready.path`", "begins with /"],
+            &["ready.path: ", "begins with /"],
         ),
         // Those that the parser finds have their line.
         (

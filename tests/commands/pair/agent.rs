@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 /// The words that make this test binary play an agent; what follows are its steps.
-pub const PLAY: [&str; 4] = ["agent::play", "--exact", "--ignored", "--nocapture"];
+pub const PLAY: [&str; 4] = ["pair::agent::play", "--exact", "--ignored", "--nocapture"];
 
 /// Instructions long enough to fill several blocks of a server's prompt cache.
 const SENTENCE: &str = "You are a careful programmer who changes as little as possible. ";
@@ -129,6 +129,7 @@ impl Agent {
             "noise" => say(&vec![b'x'; rest.parse().unwrap()]),
             "hang" => hang(),
             "exit" => std::process::exit(rest.parse().unwrap()),
+            "wait-for" => wait_for(Path::new(rest)),
             // A listener that has left the session's process group and ignores TERM; its port is
             // in the named file.
             "leave-listener" => {
@@ -140,9 +141,7 @@ impl Agent {
                     message.join(" ")
                 );
                 self.step("sh", &command);
-                while !Path::new(rest).exists() {
-                    std::thread::sleep(Duration::from_millis(5));
-                }
+                wait_for(Path::new(rest));
             }
             "listen" => {
                 let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -191,6 +190,12 @@ impl Agent {
             return Err("the answer broke off".to_owned());
         }
         Ok(contents(&answer))
+    }
+}
+
+fn wait_for(file: &Path) {
+    while !file.exists() {
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -5,7 +5,7 @@ pub mod agent;
 mod bad_input;
 mod bodies;
 mod egress;
-mod faulty;
+pub mod faulty;
 mod gated;
 mod hangs;
 mod interrupted;

@@ -1,5 +1,8 @@
 //! What is printed and stored: schemas, stable names, the report.
 
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
 use jsonschema::Validator;
 use serde_json::Value;
 
@@ -200,4 +203,65 @@ fn a_report_made_with_the_simulated_server_says_so_on_its_first_line() {
     assert_eq!(report.code, Some(0));
     let first = report.stdout.trim_start().lines().next().unwrap();
     assert!(first.starts_with("SIMULATED server"), "{}", report.stdout);
+}
+
+#[test]
+fn stored_files_are_as_readable_as_the_umask_allows() {
+    for (umask, expected) in [("077", 0o600), ("022", 0o644)] {
+        let stage = Stage::with(&GOOD);
+        let flashrig = stage.flashrig(&[]);
+        let mut shell = Command::new("/bin/sh");
+        shell
+            .args(["-c", &format!("umask {umask}; exec \"$0\" \"$@\"")])
+            .arg(flashrig.get_program())
+            .args([
+                "pair", "--json", "--agent", "mine", "--task", "tiny", "--speed", "50",
+            ])
+            .current_dir(stage.project())
+            .env_clear();
+        for (name, value) in flashrig.get_envs() {
+            shell.env(name, value.unwrap());
+        }
+        let output = shell.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let mut folders = vec![stage.results()];
+        let mut seen = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap().flatten() {
+                if entry.file_type().unwrap().is_dir() {
+                    folders.push(entry.path());
+                    continue;
+                }
+                let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+                assert_eq!(mode, expected, "{umask}: {}", entry.path().display());
+                seen.push(entry.file_name().into_string().unwrap());
+            }
+        }
+        for name in [
+            "run.json",
+            "events.jsonl",
+            "diff.patch",
+            "bodies.zst",
+            "transcript.txt",
+        ] {
+            assert!(seen.iter().any(|seen| seen == name), "{name}: {seen:?}");
+        }
+    }
+}
+
+#[test]
+fn a_path_that_is_not_utf_8_is_recorded_and_secrets_of_the_agents_command_are_not() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let stage = Stage::new();
+    let command = "sh -c 'echo hello > greeting.txt' x --api-key sk-typed-secret";
+    let mut flashrig = stage.flashrig(&["pair", "--json", "--agent", "command", "--task", "tiny"]);
+    flashrig
+        .args(["--speed", "50", "--agent-command", command, "--results"])
+        .arg(std::ffi::OsStr::from_bytes(b"res\xffults"));
+    let ran = Ran::of(flashrig.output().unwrap());
+    let record = ran.record();
+    let line = record["command_line"].to_string();
+    assert!(line.contains("res\u{fffd}ults"), "{line}");
+    assert!(line.contains("--api-key '***'"), "{line}");
+    assert!(!ran.stdout.contains("sk-typed-secret"), "{line}");
 }

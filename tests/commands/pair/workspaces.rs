@@ -1,9 +1,12 @@
 //! What agents do to their repository, and to ones that are not theirs: cases H1, H2, H3.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::pair::stage::{Stage, TASK, sandboxes, text};
+use crate::pair::stage::{Ran, Stage, TASK, names, sandboxes, text};
+use crate::support::machine::wait_until;
 
 fn git(folder: &Path, args: &[&str]) {
     let output = Command::new("git")
@@ -162,6 +165,128 @@ fn an_agent_that_edits_the_source_repository_is_escaped() {
         assert!(detail.contains("greeting.txt"), "{detail}");
     }
     assert_eq!(ran.functional(), "fail");
+    assert_eq!(ran.code, Some(1));
+}
+
+/// A stage whose project is itself the repository that its task starts from: results, tasks and
+/// the temporary folder lie in it.
+fn in_own_repository(steps: &[&str]) -> Stage {
+    let stage = Stage::with(steps);
+    stage.write("greeting.txt", "nothing\n");
+    stage.write("guard/check.sh", "test -f greeting.txt\n");
+    stage.write(
+        "tasks/tiny/task.toml",
+        &TASK.replace("fixture = \"tiny\"", "repo = \"../..\"\nrev = \"main\""),
+    );
+    git(&stage.project(), &["init", "-q", "-b", "main"]);
+    git(&stage.project(), &["add", "-A"]);
+    git(&stage.project(), &["commit", "-qm", "begin"]);
+    stage
+}
+
+#[test]
+fn what_flashrig_itself_writes_into_the_users_repository_is_no_agents_doing() {
+    for sandbox in sandboxes() {
+        let stage = in_own_repository(&crate::pair::stage::GOOD);
+        let project = stage.project();
+        let (tmp, cache) = (project.join("tmp"), project.join("cache"));
+        std::fs::create_dir(&tmp).unwrap();
+        std::fs::create_dir(&cache).unwrap();
+        let args = [
+            "pair", "--json", "--agent", "mine", "--task", "tiny", "--task", "tiny",
+        ];
+        let mut flashrig = stage.flashrig(&args);
+        flashrig
+            .args(["--speed", "50", "--rounds", "2", "--sandbox", sandbox])
+            .env("TMPDIR", &tmp)
+            .env("FLASHRIG_CACHE", &cache);
+        let ran = Ran::of(flashrig.output().unwrap());
+        assert_eq!(ran.code, Some(0), "{sandbox}: {ran:#?}");
+        assert_eq!(ran.functional(), "pass", "{sandbox}: {ran:#?}");
+        assert!(!ran.stderr.contains("changed"), "{sandbox}: {ran:#?}");
+    }
+}
+
+/// Saves five files in the user's repository while the sessions of the first arm wait for it, and
+/// lets every session go on.
+fn save_meanwhile(stage: &Stage, over: &AtomicBool) {
+    let (project, tmp) = (stage.project(), stage.folder().join("tmp"));
+    let mut saved = false;
+    wait_until("the run is over", || {
+        let own = names(&tmp).pop().map(|own| tmp.join(own));
+        let run = own.and_then(|own| Some(own.join(names(&own).pop()?)));
+        for session in ["s1", "s2"] {
+            let Some(work) = run.as_ref().map(|run| run.join(session).join("work")) else {
+                continue;
+            };
+            if !work.join("guard/check.sh").exists() || !all_started(&project) {
+                continue;
+            }
+            for n in (1..=5).filter(|_| !saved) {
+                std::fs::write(project.join(format!("edited{n}.txt")), "x").unwrap();
+            }
+            saved = true;
+            // The workspace may be gone by now.
+            let _ = std::fs::write(work.join("go"), "x");
+        }
+        over.load(Ordering::Relaxed)
+    });
+}
+
+fn all_started(project: &Path) -> bool {
+    let run = names(&project.join("results")).pop();
+    let events = run.map(|run| project.join("results").join(run).join("events.jsonl"));
+    let events = events.and_then(|events| std::fs::read_to_string(events).ok());
+    events.is_some_and(|events| events.matches("session_started").count() >= 2)
+}
+
+/// What came of a run of two sessions in a user's repository in which files were saved meanwhile.
+fn with_files_saved(sandbox: &str) -> Ran {
+    let stage = in_own_repository(&["ask", "wait-for go", "write greeting.txt hello"]);
+    // Bubblewrap does not work everywhere; what flashrig makes of it can be seen all the same.
+    let bwrap = stage.folder().join("bin/bwrap");
+    std::fs::create_dir(bwrap.parent().unwrap()).unwrap();
+    let script = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n";
+    std::fs::write(&bwrap, script).unwrap();
+    std::fs::set_permissions(&bwrap, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| save_meanwhile(&stage, &over));
+        let args = [
+            "pair", "--json", "--agent", "mine", "--task", "tiny", "--task", "tiny",
+        ];
+        let mut flashrig = stage.flashrig(&args);
+        flashrig.args(["--speed", "50", "--sandbox", sandbox]).env(
+            "PATH",
+            format!("{}:/usr/bin:/bin", stage.folder().join("bin").display()),
+        );
+        let ran = flashrig.output();
+        over.store(true, Ordering::Relaxed);
+        Ran::of(ran.unwrap())
+    })
+}
+
+const SAVED: &str =
+    "edited1.txt was added, edited2.txt was added, edited3.txt was added and 2 more";
+
+#[test]
+fn files_that_were_saved_meanwhile_are_one_note_where_a_sandbox_keeps_agents_out() {
+    let ran = with_files_saved("bubblewrap");
+    assert_eq!(ran.record()["rig"]["sandbox"], "bubblewrap");
+    assert_eq!(ran.functional(), "pass", "{ran:#?}");
+    assert_eq!(ran.stderr.matches("changed while sessions ran").count(), 1);
+    assert!(ran.stderr.contains(SAVED), "{ran:#?}");
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+}
+
+#[test]
+fn without_a_sandbox_at_most_three_of_the_changed_files_are_named() {
+    let ran = with_files_saved("none");
+    for session in ran.arms()[0]["sessions"].as_array().unwrap() {
+        assert_eq!(session["status"], "escaped", "{session:#}");
+        let detail = text(session, "detail");
+        assert!(detail.ends_with(SAVED), "{detail}");
+    }
     assert_eq!(ran.code, Some(1));
 }
 

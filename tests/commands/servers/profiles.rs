@@ -72,19 +72,15 @@ fn a_profile_that_cannot_be_used_is_named_with_file_line_and_field() {
         ),
         (
             "[metrics]\npath = \"metrics\"\n[metrics.names]\n",
-            &["x.toml", "field `metrics.path`", "begins with /"],
+            &["x.toml", "metrics.path: ", "begins with /"],
         ),
         (
             "[metrics.names]\nrunning = [\"a b\"]\n",
-            &[
-                "x.toml",
-                "field `metrics.names.running`",
-                "\"a b\" is no name",
-            ],
+            &["x.toml", "metrics.names.running: ", "\"a b\" is no name"],
         ),
         (
             "dialects = [\"models\"]\n",
-            &["x.toml", "field `dialects`", "openai_chat"],
+            &["x.toml", "dialects: ", "openai_chat"],
         ),
     ] {
         let project = project("x", &format!("{begun}{text}"));

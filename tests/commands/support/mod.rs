@@ -4,3 +4,4 @@ pub mod http;
 pub mod machine;
 pub mod managed;
 pub mod serving;
+pub mod terminal;

@@ -12,7 +12,8 @@ fn what_is_no_toml_is_placed_by_line_and_column() {
 fn an_unknown_field_is_named_with_its_place() {
     assert_eq!(
         task_error("max_lines = 20", "max_line = 20"),
-        "tasks/greet/task.toml:21:1: diff.max_line: unknown field `max_line`, expected \
+        "tasks/greet/task.toml:21:1: diff.max_line: unknown field `max_line` (did you mean \
+         `max_lines`?), expected \
          `max_files` or `max_lines`"
     );
     let error = task_error("must_print =", "prints =");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use flashrig_config::{FileError, read_toml};
+use flashrig_config::{Document, FileError};
 use flashrig_harness::HARNESS;
 
 /// Where the data is.
@@ -116,7 +116,8 @@ impl Manifest {
     /// Its `install.toml` is missing or invalid.
     pub fn recipe(&self) -> Result<Recipe, FileError> {
         let file = format!("{DATA}/{}/install.toml", self.name);
-        read_toml(&file, self.file("install.toml").unwrap_or_default())
+        let text = self.file("install.toml").unwrap_or_default();
+        Document::new(file, text).parse()
     }
 
     /// The folder that it is installed into, there or not.

@@ -129,7 +129,7 @@ impl TryFrom<RawLogPattern> for LogPattern {
         match raw.event.fields() {
             None if groups.is_empty() => {
                 return Err(format!(
-                    "field `log.pattern`: {:?} has no named group; a setting needs one, named as \
+                    "the pattern {:?} has no named group; a setting needs one, named as \
                      the setting: (?<max_concurrent>\\d+)",
                     pattern.as_str()
                 ));
@@ -137,7 +137,7 @@ impl TryFrom<RawLogPattern> for LogPattern {
             Some(fields) => {
                 if let Some(group) = groups.iter().find(|group| !fields.contains(group)) {
                     return Err(format!(
-                        "field `log.pattern`: the group {group:?} is none of this event; there \
+                        "the group {group:?} of the pattern is none of this event; there \
                          are: {}",
                         fields.join(", ")
                     ));

@@ -4,7 +4,6 @@ use std::str::FromStr;
 
 use super::raw_start::Value;
 use super::recipe::Recipe;
-use flashrig_config::nearest;
 
 /// A change of one value. Keys of a managed server are its variables, and `port`. Those of a
 /// simulated one are those of the `[sim]` table (`cache_ram`,
@@ -114,28 +113,6 @@ impl Change {
     }
 }
 
-/// The words of an unknown field, with the nearest one that there is.
-pub(super) fn with_hint(message: &str) -> String {
-    let quoted = |text: &str| -> Vec<String> {
-        let parts = text.split('`').skip(1).step_by(2);
-        parts.map(str::to_owned).collect()
-    };
-    let Some((before, after)) = message.split_once(", expected ") else {
-        return message.to_owned();
-    };
-    let near = match (before.starts_with("unknown field"), quoted(before).first()) {
-        (true, Some(unknown)) => {
-            let known = quoted(after);
-            nearest(unknown, known.iter().map(String::as_str)).map(str::to_owned)
-        }
-        _ => None,
-    };
-    match near {
-        Some(near) => format!("{before} (did you mean `{near}`?), expected {after}"),
-        None => message.to_owned(),
-    }
-}
-
 impl std::fmt::Display for Change {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "--set {}", self.text)
@@ -204,12 +181,9 @@ mod tests {
         for (change, message) in [
             ("cache_rum=4GB", "cache_rum` (did you mean `cache_ram`?)"),
             ("cache_ram=much", "not a size of memory"),
-            (
-                "kv_bits=5",
-                "field `sim.kv_bits`: is 5, but it must be 4, 8 or 16",
-            ),
-            ("max_concurrent=0", "`sim.max_concurrent`"),
-            ("decode=[]", "`sim.decode`"),
+            ("kv_bits=5", "sim.kv_bits: is 5, but it must be 4, 8 or 16"),
+            ("max_concurrent=0", "sim.max_concurrent: "),
+            ("decode=[]", "sim.decode: "),
         ] {
             let error = load(&[change]).unwrap_err();
             assert!(

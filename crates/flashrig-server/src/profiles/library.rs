@@ -11,7 +11,7 @@ use super::raw::{RawKind, RawProfile};
 use super::recipe::{Recipe, RecipeParts};
 use super::reset::Reset;
 use crate::log::LogPattern;
-use flashrig_config::{FileError, ProfileError, Profiles};
+use flashrig_config::{Document, FileError, ProfileError, Profiles};
 use flashrig_harness::HARNESS;
 use flashrig_record::Dialect;
 use flashrig_sim::SimProfile;
@@ -105,66 +105,44 @@ impl Library {
     /// # Errors
     /// An unknown name, an invalid file with its place, or a change that cannot be.
     pub fn load_with(&self, name: &str, changes: &[Change]) -> Result<Profile, ProfileError> {
-        let (file, text) = self.0.text(name)?;
+        let document = self.0.document(name)?;
+        let raw: RawProfile = document.parse_schema(SERVER_SCHEMA)?;
         if changes.is_empty() {
-            let raw: RawProfile = flashrig_config::read_toml(&file, &text)?;
-            return Ok(validate(name, &file, raw)?);
+            return Ok(validate(name, &document, raw)?);
         }
-        let mut table: toml::Table = flashrig_config::read_toml(&file, &text)?;
-        let managed = toml::Value::String("managed".to_owned());
-        if table.get("kind") == Some(&managed) {
-            return self.managed_with(name, &file, &text, changes);
+        // What was changed belongs to its name: the server tells it, and records keep it.
+        let changed_name = change::named(name, changes);
+        if raw.kind == RawKind::Managed {
+            let mut profile = validate(name, &document, raw)?;
+            if let Kind::Managed(recipe) = &mut profile.kind {
+                for change in changes {
+                    change.set(recipe).map_err(|problem| {
+                        let field = format!("variables.{}", change.name());
+                        changed(&document, std::slice::from_ref(change)).error(field, problem)
+                    })?;
+                }
+            }
+            profile.name = changed_name;
+            return Ok(profile);
         }
+        let mut table: toml::Table = document.parse()?;
         for change in changes {
             change.apply(&mut table);
         }
-        let file = format!("{file} with {}", change::list(changes));
-        // What was changed belongs to its name: the server tells it, and records keep it.
-        let name = &change::named(name, changes);
-        let raw = RawProfile::deserialize(table).map_err(|error| FileError::Invalid {
-            file: file.clone(),
-            message: change::with_hint(error.to_string().trim_end()),
-        })?;
-        Ok(validate(name, &file, raw)?)
-    }
-
-    /// A managed server with some of its variables set.
-    fn managed_with(
-        &self,
-        name: &str,
-        file: &str,
-        text: &str,
-        changes: &[Change],
-    ) -> Result<Profile, ProfileError> {
-        let raw: RawProfile = flashrig_config::read_toml(file, text)?;
-        let mut profile = validate(name, file, raw)?;
-        if let Kind::Managed(recipe) = &mut profile.kind {
-            for change in changes {
-                change.set(recipe).map_err(|message| FileError::Field {
-                    file: format!("{file} with {change}"),
-                    field: format!("variables.{}", change.name()),
-                    message,
-                })?;
-            }
-        }
-        profile.name = change::named(name, changes);
-        Ok(profile)
+        let document = changed(&document, changes);
+        let raw = RawProfile::deserialize(table).map_err(|error| document.error_in("", &error))?;
+        Ok(validate(&changed_name, &document, raw)?)
     }
 }
 
-fn validate(name: &str, file: &str, mut raw: RawProfile) -> Result<Profile, FileError> {
-    if raw.schema != SERVER_SCHEMA {
-        return Err(FileError::Schema {
-            file: file.to_owned(),
-            found: raw.schema,
-            expected: SERVER_SCHEMA.to_owned(),
-        });
-    }
-    let bad = |field: &str, message: &str| FileError::Field {
-        file: file.to_owned(),
-        field: field.to_owned(),
-        message: message.to_owned(),
-    };
+/// A profile with changes: what is wrong with one of them has no place in its file.
+fn changed(document: &Document, changes: &[Change]) -> Document {
+    let file = format!("{} with {}", document.file(), change::list(changes));
+    Document::new(file, "")
+}
+
+fn validate(name: &str, document: &Document, mut raw: RawProfile) -> Result<Profile, FileError> {
+    let bad = |field: &str, problem: &str| document.error(field, problem);
     if raw.context == Some(0) {
         return Err(bad("context", "must be above 0"));
     }
@@ -289,14 +267,22 @@ mod tests {
 
     #[test]
     fn a_simulated_profile_without_timing_names_file_and_field() {
-        let raw: RawProfile = flashrig_config::read_toml(
+        let document = Document::new(
+            "x.toml",
+            "schema = \"flashrig.server/1\"\nkind = \"simulated\"\ntitle = \"x\"\nmodel = \"m\"\ncontext = 0\n",
+        );
+        let error = |document: &Document| {
+            let raw = document.parse().unwrap();
+            validate("x", document, raw).unwrap_err().to_string()
+        };
+        assert_eq!(error(&document), "x.toml:5:11: context: must be above 0");
+        let document = Document::new(
             "x.toml",
             "schema = \"flashrig.server/1\"\nkind = \"simulated\"\ntitle = \"x\"\nmodel = \"m\"\ncontext = 1\n",
-        )
-        .unwrap();
+        );
         assert_eq!(
-            validate("x", "x.toml", raw).unwrap_err().to_string(),
-            "x.toml: field `sim`: is needed for a simulated server"
+            error(&document),
+            "x.toml: sim: is needed for a simulated server"
         );
     }
 }

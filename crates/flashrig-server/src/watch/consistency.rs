@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use crate::log::LogEvent;
+use flashrig_config::format_count;
 use flashrig_record::{Attempt, Outcome, ThreeWays};
 
 /// Beside one token for each answer, what may be rounding.
@@ -143,14 +144,14 @@ pub fn disagreements(
         };
         all.push(format!(
             "cached prompt tokens differ by {}: {}{lines}",
-            grouped(by),
+            format_count(by),
             said(cached)
         ));
     }
     if let Some(by) = apart(refused, false, |_| 0) {
         all.push(format!(
             "refused requests differ by {}: {}",
-            grouped(by),
+            format_count(by),
             said(refused)
         ));
     }
@@ -185,23 +186,10 @@ fn said(three: ThreeWays) -> String {
         ("its log", three.log),
     ];
     let reported = sources.into_iter().filter_map(|(who, value)| {
-        let value = grouped(value?);
+        let value = format_count(value?);
         Some(format!("{who} {value}"))
     });
     reported.collect::<Vec<_>>().join(", ")
-}
-
-/// `12,345`
-fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 #[cfg(test)]

@@ -1,36 +1,18 @@
-//! Progress of `fit`: a line for each combination, with its place among all, and how much time is
-//! left once a whole round tells.
+//! Progress of `fit`: a line for each combination, with its place among all and about how much time
+//! is left.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
-
-use crate::cli::console::Console;
+use crate::cli::progress::Progress;
+use crate::cli::terminal::spinner;
 use crate::plan::grid::{Step, steps};
-use crate::run::Live;
 use flashrig_clock::Stamp;
-use flashrig_config::format_tokens;
+use flashrig_config::{format_rough, format_tokens, plural};
 use flashrig_record::{LoadRun, LoadSpec, LoadWhat, Measured, StopKind};
 
 /// Less than this is over before it is read.
 const WORTH_TELLING: Duration = Duration::from_secs(10);
-
-/// Shows what is told until nobody tells any more.
-pub async fn show(console: Console, mut reported: mpsc::UnboundedReceiver<Live<LoadWhat>>) {
-    let mut course = Course::default();
-    while let Some(live) = reported.recv().await {
-        match live {
-            Live::Note(text) => console.note(&text),
-            Live::Fact(what) => {
-                if let Some(line) = course.line(&what, Stamp::now()) {
-                    console.note(&line);
-                }
-            }
-            Live::Session { .. } => {}
-        }
-    }
-}
 
 /// How far a run got.
 #[derive(Debug, Default)]
@@ -40,6 +22,24 @@ pub struct Course {
     /// How long combinations took, by context and sessions, on the wall clock.
     took: BTreeMap<(u64, u32), Vec<Duration>>,
     since: Option<Stamp>,
+}
+
+impl Progress<LoadWhat> for Course {
+    fn fact(&mut self, what: &LoadWhat, now: Stamp) -> Option<String> {
+        self.line(what, now)
+    }
+
+    fn live(&self, now: Stamp) -> Vec<String> {
+        let lines = self.since.iter();
+        lines
+            .map(|&since| {
+                let took = now.since(since);
+                let measuring = format_rough(took);
+                let left = self.remaining(took);
+                format!("  {} measuring for {measuring}{left}", spinner(now))
+            })
+            .collect()
+    }
 }
 
 impl Course {
@@ -68,12 +68,7 @@ impl Course {
                 } else {
                     format!("[{} of {}]", self.done.len() + 1, self.all.len())
                 };
-                let left = self
-                    .left()
-                    .filter(|left| *left >= WORTH_TELLING)
-                    .map_or_else(String::new, |left| {
-                        format!(", about {} left", message(left))
-                    });
+                let left = self.remaining(Duration::ZERO);
                 Some(format!(
                     "{place} round {round}, {}{left}",
                     combination(*sessions, *context_tokens)
@@ -119,17 +114,44 @@ impl Course {
             .collect();
     }
 
-    /// What the rest takes, by how long the same combinations took in earlier rounds; `None` before
-    /// all of them were measured once, since then it would be a guess.
-    fn left(&self) -> Option<Duration> {
-        let mut sum = Duration::ZERO;
-        let rest = self.all.iter().filter(|s| !self.done.contains(s));
-        for step in rest {
-            let took = self.took.get(&(step.context_tokens, step.sessions))?;
-            sum += took.iter().sum::<Duration>() / u32::try_from(took.len()).ok()?;
-        }
-        (!self.all.is_empty()).then_some(sum)
+    /// How much time is left, `took` into the current combination; nothing when it is not known or
+    /// not worth telling.
+    fn remaining(&self, took: Duration) -> String {
+        self.left()
+            .map(|left| left.saturating_sub(took))
+            .filter(|left| *left >= WORTH_TELLING)
+            .map_or_else(String::new, |left| {
+                format!(", about {} left", format_rough(left))
+            })
     }
+
+    /// What the rest takes. A combination that was measured before takes as long again; another one
+    /// is estimated by the tokens of all its sessions, at the pace of what was measured so far.
+    /// `None` while nothing was measured.
+    fn left(&self) -> Option<Duration> {
+        let tokens = |context: u64, sessions: u32| context as f64 * f64::from(sessions);
+        let (mut spent, mut done) = (0.0, 0.0);
+        for (&(context, sessions), took) in &self.took {
+            spent += took.iter().sum::<Duration>().as_secs_f64();
+            done += tokens(context, sessions) * took.len() as f64;
+        }
+        if self.all.is_empty() || done <= 0.0 {
+            return None;
+        }
+        let rest = self.all.iter().filter(|step| !self.done.contains(step));
+        let seconds = rest.map(
+            |step| match self.took.get(&(step.context_tokens, step.sessions)) {
+                Some(took) => mean(took).as_secs_f64(),
+                None => spent / done * tokens(step.context_tokens, step.sessions),
+            },
+        );
+        Duration::try_from_secs_f64(seconds.sum()).ok()
+    }
+}
+
+fn mean(took: &[Duration]) -> Duration {
+    let count = u32::try_from(took.len()).unwrap_or(u32::MAX).max(1);
+    took.iter().sum::<Duration>() / count
 }
 
 fn step(measured: &Measured) -> Step {
@@ -142,8 +164,8 @@ fn step(measured: &Measured) -> Step {
 
 fn combination(sessions: u32, context_tokens: u64) -> String {
     format!(
-        "{sessions} session{} at {}",
-        if sessions == 1 { "" } else { "s" },
+        "{} at {}",
+        plural(sessions, "session"),
         format_tokens(context_tokens)
     )
 }
@@ -151,14 +173,6 @@ fn combination(sessions: u32, context_tokens: u64) -> String {
 fn outcome(measured: &Measured) -> Option<String> {
     let stop = measured.stopped.as_ref()?;
     (stop.kind != StopKind::Interrupted).then(|| format!("  ended early: {}", stop.message))
-}
-
-fn message(left: Duration) -> String {
-    match left.as_secs() {
-        s @ 0..90 => format!("{s} s"),
-        s @ 90..5400 => format!("{} min", s.div_ceil(60)),
-        s => format!("{:.1} h", s as f64 / 3600.0),
-    }
 }
 
 #[cfg(test)]
@@ -182,17 +196,24 @@ mod tests {
     }
 
     #[test]
-    fn time_left_is_told_once_every_combination_was_measured_and_not_before() {
+    fn time_left_is_estimated_from_the_first_combination_on() {
         let mut course = Course::default();
         course.begin(&run(&[K32], &[1, 2], 2).spec);
         let at = |s: u64| Stamp(s * 1_000_000_000);
         let line = course.line(&started(1, 1), at(0)).unwrap();
         assert_eq!(line, "[1 of 4] round 1, 1 session at 32K");
         course.line(&ended(1, 1), at(10));
+        // 10 s for one session: 20 s for two, and both once more.
         let line = course.line(&started(1, 2), at(10)).unwrap();
-        assert_eq!(line, "[2 of 4] round 1, 2 sessions at 32K");
-        course.line(&ended(1, 2), at(30));
-        let line = course.line(&started(2, 1), at(30)).unwrap();
-        assert_eq!(line, "[3 of 4] round 2, 1 session at 32K, about 30 s left");
+        assert_eq!(line, "[2 of 4] round 1, 2 sessions at 32K, about 50 s left");
+        course.line(&ended(1, 2), at(40));
+        // Two sessions took 30 s, so they do again.
+        let line = course.line(&started(2, 1), at(40)).unwrap();
+        assert_eq!(line, "[3 of 4] round 2, 1 session at 32K, about 40 s left");
+        let live = course.live(at(45));
+        assert!(
+            live[0].ends_with("measuring for 5 s, about 35 s left"),
+            "{live:?}"
+        );
     }
 }

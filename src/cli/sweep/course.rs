@@ -1,31 +1,46 @@
-//! What is shown while a sweep goes on.
+//! Progress of `sweep`: a line for each measurement, and how much time is left.
 
-use tokio::sync::mpsc;
+use std::time::Duration;
 
-use crate::cli::console::Console;
-use crate::run::Live;
-use flashrig_config::format_seconds;
+use crate::cli::progress::Progress;
+use crate::cli::terminal::spinner;
+use flashrig_clock::Stamp;
+use flashrig_config::{format_rough, format_seconds};
 use flashrig_record::{Sweep, SweepWhat, Unit, UnitOutcome};
 use flashrig_report::sweep_left;
 
-/// Shows what is told until nobody tells any more.
-pub async fn show(console: Console, mut reported: mpsc::UnboundedReceiver<Live<SweepWhat>>) {
-    let mut shown: Option<Shown> = None;
-    while let Some(live) = reported.recv().await {
-        match live {
-            Live::Note(text) => console.note(&text),
-            Live::Fact(what) => match (*what, &mut shown) {
-                (SweepWhat::SweepStarted { run }, shown) => *shown = Some(Shown::new(*run)),
-                (SweepWhat::UnitStarted { unit }, Some(shown)) => {
-                    console.note(&shown.begins(unit.round, unit.combination));
-                }
-                (SweepWhat::UnitFinished { unit }, Some(shown)) => {
-                    console.note(&shown.ended(&unit));
-                }
-                _ => {}
-            },
-            Live::Session { .. } => {}
+/// How far the sweep got, once it began.
+#[derive(Default)]
+pub struct Course(Option<Shown>);
+
+impl Progress<SweepWhat> for Course {
+    fn fact(&mut self, what: &SweepWhat, now: Stamp) -> Option<String> {
+        match (what, &mut self.0) {
+            (SweepWhat::SweepStarted { run }, shown) => {
+                *shown = Some(Shown::new((**run).clone()));
+                None
+            }
+            (SweepWhat::UnitStarted { unit }, Some(shown)) => {
+                shown.since = Some(now);
+                Some(shown.begins(unit.round, unit.combination))
+            }
+            (SweepWhat::UnitFinished { unit }, Some(shown)) => {
+                shown.since = None;
+                Some(shown.ended(unit))
+            }
+            _ => None,
         }
+    }
+
+    fn live(&self, now: Stamp) -> Vec<String> {
+        let since = self.0.as_ref().and_then(|shown| shown.since);
+        let lines = since.iter();
+        lines
+            .map(|&since| {
+                let took = Duration::from_secs(now.since(since).as_secs());
+                format!("  {} measuring for {}", spinner(now), format_rough(took))
+            })
+            .collect()
     }
 }
 
@@ -35,6 +50,8 @@ struct Shown {
     planned: usize,
     done: usize,
     took_s: f64,
+    /// When the current measurement began.
+    since: Option<Stamp>,
 }
 
 impl Shown {
@@ -43,6 +60,7 @@ impl Shown {
             planned: sweep.spec.combinations.len() * sweep.spec.rounds as usize,
             done: sweep.units.len(),
             took_s: sweep.units.iter().map(|unit| unit.took_s.0).sum(),
+            since: None,
             sweep,
         }
     }
