@@ -68,11 +68,6 @@ impl Console {
         self.draw(&[]);
     }
 
-    /// Leaves the live lines on the terminal as they are.
-    pub fn keep(self) {
-        terminal::keep();
-    }
-
     /// A result. A closed pipe (`| head`) is the reader's right.
     pub fn result(self, text: &str) {
         let end = if text.ends_with('\n') { "" } else { "\n" };

@@ -260,7 +260,7 @@ fn the_first_ctrl_c_lets_a_stream_end() {
     let (exit, said) = gateway.ended();
     assert_eq!(exit, Some(0));
     assert!(
-        said.contains("600 s to end") && !said.contains("cut off"),
+        said.contains("10 min to end") && !said.contains("cut off"),
         "{said}"
     );
 }

@@ -36,11 +36,11 @@ pub fn totals(snapshot: &Snapshot) -> Vec<String> {
         .sum();
     if without > 0 {
         shown.push(format!(
-            "the server did not report its tokens for {without} whole answers"
+            "whole answers without token counts from the server: {without}"
         ));
     }
     if let Some(lost @ 1..) = snapshot.lost_log_lines {
-        shown.push(format!("{lost} lines of the log were lost"));
+        shown.push(format!("log lines that could not be written: {lost}"));
     }
     shown
 }
@@ -131,8 +131,8 @@ mod tests {
                 "anna           1        0        100     40%   21  1.00 s   10.0",
                 "bert           1        0          –       –    –  1.00 s      –",
                 "all            2        0        100     40%   21               ",
-                "the server did not report its tokens for 1 whole answers",
-                "7 lines of the log were lost",
+                "whole answers without token counts from the server: 1",
+                "log lines that could not be written: 7",
             ]
         );
     }
