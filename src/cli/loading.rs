@@ -149,7 +149,7 @@ pub async fn or_death<T>(
         error: anyhow!(
             "the server {} died before anything was measured: it {}{}",
             server.record.name,
-            death.message,
+            death.exit,
             log_tail(&death.last_lines)
         ),
     })

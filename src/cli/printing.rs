@@ -185,7 +185,7 @@ fn judged(run: &LoadRun) -> LoadRun {
         run.verdict = Some(judge::fit::verdict(&run, &run.cells));
     } else {
         run.ttft = judge::ttft::rows(&run);
-        let verdict = judge::ttft::verdict(&run, &run.ttft, run.stopped_because.as_deref());
+        let verdict = judge::ttft::verdict(&run, &run.ttft, run.stopped_because.as_ref());
         run.verdict = Some(verdict);
     }
     run

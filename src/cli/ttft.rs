@@ -127,7 +127,7 @@ impl Progress<LoadWhat> for Course {
                 self.0 = None;
                 Some(line(measured))
             }
-            LoadWhat::ServerLife { life } => Some(life.message.clone()),
+            LoadWhat::ServerLife { life } => Some(life.fact.to_string()),
             _ => None,
         }
     }
@@ -156,7 +156,7 @@ fn line(measured: &Measured) -> String {
     let stopped = measured
         .stopped
         .as_ref()
-        .map_or_else(String::new, |stop| format!("; {}", stop.message));
+        .map_or_else(String::new, |stop| format!("; {}", stop.reason));
     format!("{} at once: {reported}{stopped}", measured.sessions)
 }
 

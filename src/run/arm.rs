@@ -20,7 +20,7 @@ use crate::plan::SessionPlan;
 use flashrig_clock::Seconds;
 use flashrig_config::error_chain;
 use flashrig_gateway::Gate;
-use flashrig_record::{Arm, ArmKind, RigLag, Session, Status, What};
+use flashrig_record::{Arm, ArmKind, RigLag, Session, SessionDetail, SessionFailure, Status, What};
 use flashrig_report::judge::{arm_figures, server_events};
 use flashrig_server::{Idle, IdleError, Span, wait_idle};
 
@@ -82,9 +82,9 @@ pub async fn run(
     let escapes = sources.escapes(context)?;
     let mut verified = Vec::with_capacity(gone.len());
     for (one, mut session) in gone {
-        if let Some(message) = escapes.of(&one.plan) {
+        if let Some(detail) = escapes.of(&one.plan) {
             session.status = Status::Escaped;
-            session.detail = message;
+            session.detail = detail;
         }
         let is_cut = matches!(one.ending, Ending::ServerLost(_));
         if !context.stop.is_set() && !is_cut {
@@ -105,7 +105,7 @@ pub async fn run(
         watched,
         reset_s: reset.map(Seconds::from),
         rig_lag_ms: lag,
-        server_lost: lost.as_ref().map(Lost::label),
+        server_lost: lost.as_ref().map(Lost::loss),
         server_events: events,
         sessions: verified,
         ..Arm::unmeasured(kind)
@@ -146,7 +146,7 @@ fn has_trouble(context: &Context, gone: &[Ended]) -> bool {
 fn attribute_loss((one, session): &mut Ended, lost: &Lost) {
     let is_near = |end| lost.at().since(end) < NEAR;
     if one.ended.is_some_and(is_near) && session.status == Status::ServerError {
-        session.detail = lost.label();
+        session.detail = SessionDetail::ServerLost { loss: lost.loss() };
     }
 }
 
@@ -187,11 +187,18 @@ async fn verified_or_why_not(context: &Context, gone: &Gone, session: Session) -
 
 fn or_why_not(done: anyhow::Result<Session>, session: Session) -> Session {
     done.unwrap_or_else(|error| {
-        let message = format!("flashrig could not verify it: {}", error_chain(&error));
+        let error = error_chain(&error);
+        let (status, detail) = (
+            Status::RigError,
+            SessionDetail::VerificationFailed { error },
+        );
         Session {
-            status: Status::RigError,
-            failures: vec![message.clone()],
-            detail: message,
+            status,
+            failures: vec![SessionFailure::NotCompleted {
+                status,
+                detail: detail.clone(),
+            }],
+            detail,
             ..session
         }
     })
@@ -314,7 +321,8 @@ fn report_start(
 
 /// Records a session as soon as it is gone, so that a rig that is killed later has told of it.
 fn ended(context: &Context, round: u32, arm: ArmKind, gone: Gone) -> anyhow::Result<Ended> {
-    let session = record(&gone, &gone.attempts, context.bus.origin());
+    let context_tokens = context.server.record.context_tokens;
+    let session = record(&gone, &gone.attempts, context_tokens, context.bus.origin());
     if session.tried_to_leave {
         let message = format!("{}: tried to leave the machine; refused", session.id);
         context.bus.note(message);

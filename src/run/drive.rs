@@ -14,12 +14,11 @@ use super::watchdog::Cut;
 use crate::agent::{Ending, Meaning, Reader, Summary};
 use crate::plan::SessionPlan;
 use flashrig_clock::Stamp;
-use flashrig_config::format_duration;
 use flashrig_gateway::GatewaySession;
 use flashrig_gateway::egress::EgressGuard;
 use flashrig_process::{Ended, ExitStatus, Line, Running, SpawnError, StopReason, TreeEnd};
 use flashrig_record::threads;
-use flashrig_record::{Attempt, EgressFact, Exit, KeptBodies, PrefixSummary};
+use flashrig_record::{Attempt, EgressFact, Exit, KeptBodies, PrefixSummary, SessionDetail};
 
 /// How often limits are looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -120,14 +119,9 @@ pub async fn drive(started: Started, live: mpsc::UnboundedSender<Live>, mut stop
     let traffic = explained(gateway, bodies).await;
     let egress = egress.close().await;
     let ending = match &process.tree {
-        TreeEnd::Survivors(left) => Ending::RigFailed(format!(
-            "{} of its processes could not be ended: {}",
-            left.len(),
-            left.iter()
-                .map(|l| l.command.as_str())
-                .collect::<Vec<_>>()
-                .join(", ")
-        )),
+        TreeEnd::Survivors(left) => Ending::RigFailed(SessionDetail::ProcessesLeft {
+            commands: left.iter().map(|l| l.command.clone()).collect(),
+        }),
         TreeEnd::Gone | TreeEnd::GoneAsFarAsSeen => ending,
     };
     let exit = match (&process.stopped, process.leader.map(|l| l.status)) {
@@ -166,7 +160,9 @@ async fn never_started(
 ) -> Gone {
     let traffic = explained(gateway, bodies).await;
     Gone {
-        ending: Ending::RigFailed(format!("the agent did not start: {error}")),
+        ending: Ending::RigFailed(SessionDetail::NotStarted {
+            error: error.to_string(),
+        }),
         plan,
         places,
         started: None,
@@ -250,13 +246,16 @@ impl<'a> Following<'a> {
                     running.stop_within(StopReason::Interrupted, INTERRUPT_GRACE);
                     return (Ending::Interrupted, None);
                 }
-                message = cut.wait() => {
+                trouble = cut.wait() => {
                     running.stop_within(StopReason::Interrupted, CUT_GRACE);
-                    return (Ending::ServerLost(message), None);
+                    return (Ending::ServerLost(trouble), None);
                 }
                 exit = running.wait_leader() => {
                     let ending = exit.map_or_else(
-                        |lost| Ending::RigFailed(lost.to_string()),
+                        |lost| {
+                            let error = lost.to_string();
+                            Ending::RigFailed(SessionDetail::RigFailed { error })
+                        },
                         |_| Ending::Exited,
                     );
                     return (ending, None);
@@ -332,32 +331,21 @@ impl<'a> Following<'a> {
             ));
         }
         if now.since(self.started) > self.plan.time_limit {
-            let message = format!(
-                "not done within {}; raise it with --time-limit, if the server is just slow",
-                format_duration(self.plan.time_limit)
-            );
-            return Some((StopReason::TimeLimit, Ending::TimeLimit(message), None));
+            let ending = Ending::TimeLimit(self.plan.time_limit);
+            return Some((StopReason::TimeLimit, ending, None));
         }
         let limit = profile.first_request_limit;
         if activity.first_generation.is_none() && now.since(self.started) > limit {
-            let message = format!(
-                "hung before its first request for {}",
-                format_duration(limit)
-            );
-            return Some((
-                StopReason::FirstDeadline,
-                Ending::NoRequestInTime(message),
-                None,
-            ));
+            let ending = Ending::NoRequestInTime(limit);
+            return Some((StopReason::FirstDeadline, ending, None));
         }
         let last = self.last_output.max(activity.last_change);
         if activity.in_flight == 0 && now.since(last) > profile.idle_limit {
-            let message = format!(
-                "idle for {} after {} requests, with none open",
-                format_duration(profile.idle_limit),
-                activity.attempts
-            );
-            return Some((StopReason::Idle, Ending::Idle(message), None));
+            let ending = Ending::Idle {
+                limit: profile.idle_limit,
+                requests: u64::from(activity.attempts),
+            };
+            return Some((StopReason::Idle, ending, None));
         }
         None
     }

@@ -4,19 +4,26 @@ use super::drive::Gone;
 use crate::agent::{Evidence, judge};
 use flashrig_clock::{Origin, Seconds};
 use flashrig_process::TreeEnd;
-use flashrig_record::{Attempt, EgressOutcome, Session, TreeProof};
+use flashrig_record::{Attempt, EgressOutcome, Session, SessionFailure, TreeProof};
 use flashrig_report::judge::{
     amplification, missing_fields, models_asked, other_models, split, traffic, unknown_routes,
 };
 
-/// The record of a session whose process is gone and which is not verified yet.
-pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
+/// The record of a session whose process is gone and which is not verified yet. `context_tokens` is
+/// the server's context length, when it is known.
+pub fn record(
+    gone: &Gone,
+    attempts: &[Attempt],
+    context_tokens: Option<u64>,
+    origin: &Origin,
+) -> Session {
     let outcome = judge(&Evidence {
         ending: gone.ending.clone(),
         exit: gone.exit,
         transcript: &gone.transcript,
         end_required: gone.plan.agent.profile.transcript.end_required,
         attempts,
+        context_tokens: context_tokens.or(Some(gone.plan.agent.profile.fallback_context)),
         stderr_tail: &gone.stderr_tail,
     });
     let started_s = gone.started.map(|s| origin.at(s));
@@ -87,6 +94,6 @@ pub fn record(gone: &Gone, attempts: &[Attempt], origin: &Origin) -> Session {
         verified: false,
         checks: Vec::new(),
         diff: None,
-        failures: vec!["not verified".to_owned()],
+        failures: vec![SessionFailure::NotVerified],
     }
 }

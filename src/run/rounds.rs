@@ -21,7 +21,7 @@ use flashrig_clock::Seconds;
 use flashrig_gateway::EventLoop;
 use flashrig_http::LagMeter;
 use flashrig_process::Sandbox;
-use flashrig_record::{Arm, ArmKind, CachePolicy, Dialect, Run, What};
+use flashrig_record::{Arm, ArmKind, CachePolicy, Dialect, InvalidReason, Run, What};
 use flashrig_report::judge::{round_validity, verdict};
 use flashrig_server::{Connected, Watcher};
 use flashrig_workspace::Base;
@@ -133,10 +133,11 @@ async fn rounds(context: &Context) -> anyhow::Result<()> {
         let Some((arms, lost)) = arms(context, round, &kinds).await? else {
             return Ok(());
         };
-        let (_, mut invalid_reasons) = round_validity(&arms, context.plan.sessions.len(), &kinds);
+        let mut invalid_reasons = round_validity(&arms, context.plan.sessions.len(), &kinds);
         let is_cut = arms.len() < kinds.len() && arms.iter().all(|a| a.server_lost.is_none());
         if let Some(lost) = lost.as_ref().filter(|_| is_cut) {
-            invalid_reasons.push(lost.label());
+            let loss = lost.loss();
+            invalid_reasons.push(InvalidReason::ServerLost { loss }.into());
         }
         context.bus.fact(What::RoundFinished {
             round,

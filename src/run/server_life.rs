@@ -4,15 +4,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use super::{Bus, Stop};
 use crate::store::StoreError;
 use flashrig_clock::{Origin, Seconds, Stamp};
-use flashrig_config::format_seconds;
-use flashrig_record::{CellStop, Kept, LifeKind, ServerLife, StopKind};
+use flashrig_config::error_chain;
+use flashrig_record::{
+    CellStop, CellStopReason, Kept, LifeFact, LifeKind, NotRestarted, ServerLife, ServerLoss,
+    StopKind, StoppedBecause,
+};
 use flashrig_server::{Connected, Death, log_tail, still_there};
 
 /// From the first sign of a death to its being known, at most.
@@ -25,33 +28,35 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub struct Lost {
     at: Stamp,
-    message: String,
+    loss: ServerLoss,
     last_lines: Vec<String>,
 }
 
 impl Lost {
-    fn died(server: &Connected, death: Death) -> Self {
+    /// Its process ended.
+    pub fn died(server: &Connected, death: Death) -> Self {
         Self {
             at: death.at,
-            message: format!(
-                "the server {} died: it {}",
-                server.record.name, death.message
-            ),
+            loss: ServerLoss::Died {
+                server: server.record.name.clone(),
+                exit: death.exit,
+                log: log_tail(&death.last_lines),
+            },
             last_lines: death.last_lines,
         }
     }
 
     /// Nobody answers any more.
     pub fn gone(server: &Connected, why: &str) -> Self {
-        let message = if server.life.is_managed() {
-            format!("{why}, though its process lives")
-        } else {
-            format!("{why}; flashrig did not start it, so how it ended is not known")
-        };
+        let last_lines = server.last_lines();
         Self {
             at: Stamp::now(),
-            message,
-            last_lines: server.last_lines(),
+            loss: ServerLoss::Gone {
+                error: why.to_owned(),
+                started_by_flashrig: server.life.is_managed(),
+                log: log_tail(&last_lines),
+            },
+            last_lines,
         }
     }
 
@@ -60,16 +65,24 @@ impl Lost {
         self.at
     }
 
-    /// Who was lost and how, with the end of its log.
-    pub fn label(&self) -> String {
-        format!("{}{}", self.message, log_tail(&self.last_lines))
+    /// Who was lost and how.
+    pub fn loss(&self) -> ServerLoss {
+        self.loss.clone()
+    }
+
+    /// The end of a run by it.
+    fn not_restarted(&self, not_restarted: NotRestarted) -> NotBroughtBack {
+        NotBroughtBack {
+            loss: self.loss(),
+            not_restarted,
+        }
     }
 
     /// The end of a combination by it.
     pub fn of_a_cell(&self) -> CellStop {
         CellStop {
             kind: StopKind::Failed,
-            message: self.label(),
+            reason: CellStopReason::ServerLost { loss: self.loss() },
         }
     }
 
@@ -77,12 +90,37 @@ impl Lost {
         ServerLife {
             at_s: origin.at(self.at),
             what: LifeKind::Died,
-            message: self.message.clone(),
+            fact: LifeFact::Lost { loss: self.loss() },
             last_lines: self.last_lines.clone(),
             ready_after_s: None,
         }
     }
 }
+
+/// A lost server that is not there again.
+#[derive(Clone, Debug)]
+pub struct NotBroughtBack {
+    loss: ServerLoss,
+    not_restarted: NotRestarted,
+}
+
+impl NotBroughtBack {
+    /// The end of a run by it.
+    pub fn stopped(&self) -> StoppedBecause {
+        StoppedBecause::ServerLost {
+            loss: self.loss.clone(),
+            not_restarted: self.not_restarted.clone(),
+        }
+    }
+}
+
+impl std::fmt::Display for NotBroughtBack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.stopped().fmt(f)
+    }
+}
+
+impl std::error::Error for NotBroughtBack {}
 
 /// Told by whoever finds the server's door closed. Clones share it.
 #[derive(Clone, Debug, Default)]
@@ -169,35 +207,29 @@ where
 {
     let name = &server.record.name;
     if !server.life.is_managed() {
-        bail!(
-            "{}; start it again and run this again (what a profile starts, with [start], flashrig \
-             starts again by itself)",
-            lost.label()
-        );
+        return Err(lost.not_restarted(NotRestarted::NotManaged).into());
     }
     if !server.life.may_restart() {
-        bail!(
-            "{}; its profile does not let it be started again (restart = false): find the cause in \
-             its log, and run this again",
-            lost.label()
-        );
+        return Err(lost.not_restarted(NotRestarted::Forbidden).into());
     }
     bus.note(format!("starting {name} again"));
     let Some(started) = stop.unless(server.life.restart()).await else {
         return Ok(false);
     };
-    let ready_after =
-        started.with_context(|| format!("{}; and it could not be started again", lost.label()))?;
-    let ready_after = Seconds::from(ready_after);
+    let ready_after = started.map_err(|error| {
+        let error = error_chain(&anyhow::Error::from(error));
+        lost.not_restarted(NotRestarted::Failed { error })
+    })?;
+    let ready_after_s = Seconds::from(ready_after);
     let life = ServerLife {
         at_s: bus.origin().at(Stamp::now()),
         what: LifeKind::Restarted,
-        message: format!(
-            "the server {name} was started again, and was ready after {}",
-            format_seconds(ready_after.0)
-        ),
+        fact: LifeFact::Restarted {
+            server: name.clone(),
+            ready_after_s,
+        },
         last_lines: Vec::new(),
-        ready_after_s: Some(ready_after),
+        ready_after_s: Some(ready_after_s),
     };
     bus.fact(life.into())?;
     Ok(true)
@@ -224,10 +256,10 @@ where
     let life = ServerLife {
         at_s: bus.origin().at(Stamp::now()),
         what: LifeKind::Reset,
-        message: format!(
-            "the server {name} was reset, in {}",
-            format_seconds(took.as_secs_f64())
-        ),
+        fact: LifeFact::Reset {
+            server: name.clone(),
+            took_s: took.into(),
+        },
         last_lines: Vec::new(),
         ready_after_s: None,
     };

@@ -7,16 +7,14 @@ use super::rounds::Context;
 use crate::plan::SessionPlan;
 use crate::task::Source;
 use flashrig_process::Sandbox;
+use flashrig_record::SessionDetail;
 use flashrig_workspace::Fingerprint;
-
-/// How many changes are named before the rest is counted.
-const NAMED: usize = 3;
 
 /// How the users' own repositories looked before an arm.
 pub struct Sources(BTreeMap<PathBuf, Fingerprint>);
 
 /// The repositories that changed during an arm and that its agents could write to.
-pub struct Escapes(BTreeMap<PathBuf, String>);
+pub struct Escapes(BTreeMap<PathBuf, SessionDetail>);
 
 impl Sources {
     /// Looks at every repository that a task of the plan is taken from.
@@ -46,18 +44,17 @@ impl Sources {
             if changes.is_empty() {
                 continue;
             }
-            let message = format!(
-                "the repository {} changed while sessions ran: {}",
-                path.display(),
-                shortened(&changes)
-            );
+            let escaped = SessionDetail::Escaped {
+                repository: path.display().to_string(),
+                changes,
+            };
             match context.sandbox {
                 Sandbox::Bubblewrap { .. } => context.note_once(format!(
-                    "{message}. The sandbox does not let agents write there, so this is not a \
+                    "{escaped}. The sandbox does not let agents write there, so this is not a \
                      failure"
                 )),
                 Sandbox::ProcessGroup => {
-                    escapes.insert(path.clone(), message);
+                    escapes.insert(path.clone(), escaped);
                 }
             }
         }
@@ -67,7 +64,7 @@ impl Sources {
 
 impl Escapes {
     /// What changed in the repository that the session's task is taken from.
-    pub fn of(&self, plan: &SessionPlan) -> Option<String> {
+    pub fn of(&self, plan: &SessionPlan) -> Option<SessionDetail> {
         self.0.get(repository(plan)?).cloned()
     }
 }
@@ -87,32 +84,4 @@ fn fingerprint(context: &Context, path: &Path) -> anyhow::Result<Fingerprint> {
         .chain(scratch)
         .chain([context.places.cache.as_path()]);
     Fingerprint::without(path, &ours.map(Path::to_owned).collect::<Vec<_>>())
-}
-
-/// The first few, and how many more there are.
-fn shortened(changes: &[String]) -> String {
-    let named = changes[..changes.len().min(NAMED)].join(", ");
-    match changes.len().saturating_sub(NAMED) {
-        0 => named,
-        more => format!("{named} and {more} more"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn at_most_three_changes_are_named_and_the_rest_is_counted() {
-        let changes: Vec<String> = (1..=10).map(|n| format!("f{n} was added")).collect();
-        assert_eq!(
-            shortened(&changes),
-            "f1 was added, f2 was added, f3 was added and 7 more"
-        );
-        assert_eq!(
-            shortened(&changes[..3]),
-            "f1 was added, f2 was added, f3 was added"
-        );
-        assert_eq!(shortened(&changes[..1]), "f1 was added");
-    }
 }

@@ -4,10 +4,9 @@
 use std::time::Duration;
 
 use super::warm_up::WarmUpError;
-use flashrig_config::format_duration;
 use flashrig_load::{Client, LoadError, SessionAttempt, WarmUp, warm_up};
-use flashrig_record::{Calibration, Outcome};
-use flashrig_server::{Connected, Pulse, Served, pulse, stall_message, watch_pulse};
+use flashrig_record::{Calibration, Outcome, Pulse};
+use flashrig_server::{Connected, Served, pulse, stall, watch_pulse};
 
 /// Does `work` with requests of `client`; one that stalls is named with counts, signs of life and
 /// the end of the log. Rows of the client are taken.
@@ -64,10 +63,10 @@ pub(super) async fn stalled(
         Some(pulse) => pulse,
         None => pulse(server).await,
     };
-    let limit = format_duration(limit);
+    let stall = stall(served, 1, limit.into(), pulse, &server.last_lines());
     WarmUpError::Stalled {
         url: server.record.url.clone(),
-        message: stall_message("it", served, 1, &limit, &pulse, &server.last_lines()),
+        message: stall.of("it"),
     }
 }
 

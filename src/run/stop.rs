@@ -2,10 +2,9 @@
 
 use tokio::sync::watch;
 
+use super::server_life::NotBroughtBack;
 use flashrig_config::error_chain;
-use flashrig_record::{CellStop, RunState, StopKind};
-
-const BY_USER: &str = "stopped by the user";
+use flashrig_record::{CellStop, CellStopReason, RunState, StopKind, StoppedBecause};
 
 /// Set once, by Ctrl-C or a termination signal.
 #[derive(Clone, Debug)]
@@ -25,10 +24,10 @@ impl Stop {
 
     /// How a run ended that failed for this reason, or did not: its state, and why it is cut
     /// short. The cause of a failure that the wish brought about is the wish.
-    pub fn ending(&self, failure: Option<&anyhow::Error>) -> (RunState, Option<String>) {
+    pub fn ending(&self, failure: Option<&anyhow::Error>) -> (RunState, Option<StoppedBecause>) {
         match failure {
-            _ if self.is_set() => (RunState::Interrupted, Some(BY_USER.to_owned())),
-            Some(error) => (RunState::Failed, Some(error_chain(error))),
+            _ if self.is_set() => (RunState::Interrupted, Some(StoppedBecause::ByUser)),
+            Some(error) => (RunState::Failed, Some(stopped_because(error))),
             None => (RunState::Finished, None),
         }
     }
@@ -37,7 +36,7 @@ impl Stop {
     pub fn of_a_cell() -> CellStop {
         CellStop {
             kind: StopKind::Interrupted,
-            message: BY_USER.to_owned(),
+            reason: CellStopReason::ByUser,
         }
     }
 
@@ -56,5 +55,15 @@ impl Stop {
         if self.0.wait_for(|set| *set).await.is_err() {
             std::future::pending::<()>().await;
         }
+    }
+}
+
+/// A failure of a run as its record has it.
+pub(super) fn stopped_because(error: &anyhow::Error) -> StoppedBecause {
+    match error.downcast_ref::<NotBroughtBack>() {
+        Some(lost) => lost.stopped(),
+        None => StoppedBecause::Failed {
+            error: error_chain(error),
+        },
     }
 }

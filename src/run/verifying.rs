@@ -157,7 +157,7 @@ pub async fn complete(
         session.verified = true;
         keep_check_output(&gone.places.record, &session)?;
     }
-    session.failures = session_failures(&session, &exceeded);
+    session.failures = session_failures(&session, exceeded);
     if context.keep && gone.places.work.exists() {
         let kept = gone.places.record.join("workspace");
         // What was measured stands, kept or not.

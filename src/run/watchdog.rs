@@ -15,8 +15,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::server_life::{Lost, Missed, lost};
 use flashrig_clock::Stamp;
 use flashrig_gateway::GatewayEvent;
-use flashrig_record::Outcome;
-use flashrig_server::{Connected, Served, pulse, stall_message};
+use flashrig_record::{Outcome, ServerTrouble};
+use flashrig_server::{Connected, Served, pulse, stall};
 
 /// How often it is looked who waits too long.
 const LOOK: Duration = Duration::from_millis(200);
@@ -28,13 +28,13 @@ pub struct Watchdog {
     missed: Missed,
     seats: Mutex<Vec<Arc<Seat>>>,
     /// Why every session that comes from now on is to end; set once.
-    over: Mutex<Option<String>>,
+    over: Mutex<Option<ServerTrouble>>,
 }
 
 /// What the sentry knows of a session.
 #[derive(Debug)]
 struct Seat {
-    cut: watch::Sender<Option<String>>,
+    cut: watch::Sender<Option<ServerTrouble>>,
     asked: Mutex<Asked>,
 }
 
@@ -55,7 +55,7 @@ pub struct Informer {
 
 /// Why a session is to end, once the sentry says so.
 #[derive(Clone, Debug)]
-pub struct Cut(watch::Receiver<Option<String>>);
+pub struct Cut(watch::Receiver<Option<ServerTrouble>>);
 
 impl Watchdog {
     /// `limit` is that of the first token of each generation request, on the wall clock.
@@ -105,15 +105,15 @@ impl Watchdog {
                 never = stalls => match never {},
             }
         };
-        self.end_all(&lost.label());
+        self.end_all(&ServerTrouble::Lost(lost.loss()));
         (work.await, Some(lost))
     }
 
     /// Ends every session, also those that come yet.
-    fn end_all(&self, message: &str) {
-        *self.over.lock() = Some(message.to_owned());
+    fn end_all(&self, trouble: &ServerTrouble) {
+        *self.over.lock() = Some(trouble.clone());
         for seat in self.seats.lock().iter() {
-            seat.end(message);
+            seat.end(trouble);
         }
     }
 
@@ -130,15 +130,8 @@ impl Watchdog {
             // Who got a token meanwhile has not waited in vain.
             for seat in self.stalled(Stamp::now()) {
                 let (served, waiting) = seat.counts();
-                let limit = flashrig_config::format_duration(self.limit);
-                seat.end(&stall_message(
-                    "the server",
-                    served,
-                    waiting,
-                    &limit,
-                    &pulse,
-                    &lines,
-                ));
+                let stall = stall(served, waiting, self.limit.into(), pulse, &lines);
+                seat.end(&ServerTrouble::Stalled(stall));
             }
         }
     }
@@ -156,11 +149,11 @@ impl Watchdog {
 }
 
 impl Seat {
-    fn end(&self, message: &str) {
+    fn end(&self, trouble: &ServerTrouble) {
         self.cut.send_if_modified(|reported| {
             let is_new = reported.is_none();
             if is_new {
-                *reported = Some(message.to_owned());
+                *reported = Some(trouble.clone());
             }
             is_new
         });
@@ -209,11 +202,11 @@ impl Informer {
 
 impl Cut {
     /// Waits for the sentry to end the session; tells why. For ever when it never does.
-    pub async fn wait(&mut self) -> String {
+    pub async fn wait(&mut self) -> ServerTrouble {
         let reported = self.0.wait_for(Option::is_some).await;
-        let message = reported.ok().and_then(|reported| reported.clone());
-        match message {
-            Some(message) => message,
+        let trouble = reported.ok().and_then(|reported| reported.clone());
+        match trouble {
+            Some(trouble) => trouble,
             None => std::future::pending().await,
         }
     }
@@ -224,7 +217,7 @@ mod tests {
     use super::*;
     use bytes::Bytes;
     use flashrig_gateway::RequestProgress;
-    use flashrig_record::{Dialect, Role};
+    use flashrig_record::{Dialect, Fact as _, Role, ServerLoss};
 
     const LIMIT: Duration = Duration::from_secs(10);
 
@@ -277,11 +270,13 @@ mod tests {
     async fn a_session_is_ended_once_and_those_that_come_after_the_loss_at_once() {
         let watchdog = Watchdog::new(LIMIT);
         let (_informer, mut cut) = watchdog.seat();
-        watchdog.end_all("it died");
-        watchdog.seats.lock()[0].end("something later");
-        assert_eq!(cut.wait().await, "it died");
+        let [died, later] = ["it died", "something later"]
+            .map(|text| ServerTrouble::Lost(ServerLoss::other(text.to_owned())));
+        watchdog.end_all(&died);
+        watchdog.seats.lock()[0].end(&later);
+        assert_eq!(cut.wait().await, died);
         let (_informer, mut late) = watchdog.seat();
-        assert_eq!(late.wait().await, "it died");
+        assert_eq!(late.wait().await, died);
         assert!(watchdog.is_over());
     }
 }

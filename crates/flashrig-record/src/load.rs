@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Cell, ErrorDetail, Host, IdleBy, LoadVerdict, Outcome, RefusalKind, Rig, RigLag, RunState,
-    Server, Thresholds, TtftRow, Watched,
+    Cell, CellStopReason, ErrorDetail, Host, IdleBy, LeftOutReason, LoadVerdict, Outcome,
+    RefusalKind, Rig, RigLag, RunState, Server, StoppedBecause, Thresholds, TtftRow, Watched,
 };
 use flashrig_clock::Seconds;
 
@@ -28,7 +28,7 @@ pub struct LoadRun {
     /// How far the run got.
     pub state: RunState,
     /// Why it stopped early, when it did.
-    pub stopped_because: Option<String>,
+    pub stopped_because: Option<StoppedBecause>,
     /// The measuring instrument.
     pub rig: Rig,
     /// The machine it ran on.
@@ -225,7 +225,7 @@ impl Measured {
 }
 
 /// A combination that was left out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOut {
     /// Round, from 1; `null` when it was left out of all.
     pub round: Option<u32>,
@@ -234,7 +234,7 @@ pub struct LeftOut {
     /// Number of sessions.
     pub sessions: u32,
     /// Why.
-    pub reason: String,
+    pub reason: LeftOutReason,
 }
 
 /// One synthetic session.
@@ -326,9 +326,9 @@ pub struct ServerReported {
 pub struct CellStop {
     /// What happened.
     pub kind: StopKind,
-    /// In words, with session, turn and the server's own words.
+    /// Why, with session, turn and the server's own words.
     #[serde(rename = "words")]
-    pub message: String,
+    pub reason: CellStopReason,
 }
 
 /// What ended a combination.

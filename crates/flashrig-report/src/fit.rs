@@ -9,11 +9,10 @@ use super::figures::{count, seconds, times};
 use super::head::who_answered;
 use super::server;
 use super::text::new_table;
-use crate::judge::fit::{BOTTLENECK, verdict_label};
 use flashrig_clock::Seconds;
 use flashrig_config::format_tokens;
 use flashrig_record::{
-    Cell, CellVerdict, LoadRun, LoadVerdict, Measured, RecallRule, RunState, Thresholds,
+    Cell, CellReason, CellVerdict, LoadRun, LoadVerdict, Measured, RecallRule, RunState, Thresholds,
 };
 
 /// Width of the longest bar.
@@ -59,7 +58,9 @@ pub fn text(run: &LoadRun) -> String {
             );
         }
         (_, because) => {
-            let because = because.as_deref().unwrap_or("for an unknown reason");
+            let because = because
+                .as_ref()
+                .map_or_else(|| "for an unknown reason".to_owned(), ToString::to_string);
             let _ = writeln!(
                 out,
                 "Stopped early: {because} (flashrig fit --resume with its folder goes on)."
@@ -135,7 +136,12 @@ fn of_context(run: &LoadRun, context: u64, cells: &[&Cell], out: &mut String) {
     let mut said = false;
     for cell in cells {
         // The warnings below say once for all where the client was the bottleneck.
-        let reported = |reason: &&String| !reason.starts_with(BOTTLENECK);
+        let reported = |reason: &&CellReason| {
+            !matches!(
+                reason,
+                CellReason::ClientBottleneck { .. } | CellReason::BaselineBottleneck { .. }
+            )
+        };
         if cell.reasons.iter().any(|r| reported(&r)) && !std::mem::replace(&mut said, true) {
             let _ = writeln!(out);
         }
@@ -166,7 +172,7 @@ fn speed_table(cells: &[&Cell]) -> Table {
         let interval = slowdown.ci95.filter(|_| cell.sessions > 1);
         table.add_row([
             cell.sessions.to_string(),
-            verdict_label(cell.verdict).to_owned(),
+            cell.verdict.label().to_owned(),
             times(slowdown.worst),
             interval.map_or_else(
                 || "–".to_owned(),
@@ -333,7 +339,7 @@ mod tests {
     use super::*;
     use crate::judge::fit::{cells, verdict};
     use flashrig_record::testing::{K32, K256, fit_run as run, measured};
-    use flashrig_record::{CellStop, LeftOut, StopKind};
+    use flashrig_record::{CellStop, LeftOut, LeftOutReason, StopKind};
 
     fn judged(mut run: LoadRun) -> String {
         run.cells = cells(&run);
@@ -349,7 +355,7 @@ mod tests {
         refused.warm_span_s = None;
         refused.stopped = Some(CellStop {
             kind: StopKind::Refused,
-            message: "s2's first turn was refused: no room".to_owned(),
+            reason: flashrig_record::testing::said("s2's first turn was refused: no room"),
         });
         refused
     }
@@ -372,7 +378,7 @@ mod tests {
                 round: Some(round),
                 context_tokens: K256,
                 sessions: 3,
-                reason: "the server refused 2 sessions at this context length".to_owned(),
+                reason: LeftOutReason::ServerRefused { at_sessions: 2 },
             })
             .collect();
         insta::assert_snapshot!(judged(run));

@@ -159,7 +159,8 @@ fn started(managed: &Managed, out: &mut String) {
         .iter()
         .filter(|v| managed.files.iter().all(|file| file.variable != v.name));
     for variable in settings {
-        let by = variable.reported_by.as_deref().unwrap_or_default();
+        let by = variable.reported_by.as_ref();
+        let by = by.map_or_else(String::new, ToString::to_string);
         let proof = match (variable.engaged, &variable.reported) {
             (Some(true), _) => format!("proven by {by}"),
             (Some(false), Some(reported)) => format!("DID NOTHING: it tells {reported} ({by})"),

@@ -319,7 +319,9 @@ mod tests {
     fn contradictions_and_losses_are_warned_of_and_agreement_is_not_mentioned() {
         assert_eq!(said(&Watched::default()), "");
         let watched = Watched {
-            disagreements: vec!["cached prompt tokens differ by 9".to_owned()],
+            disagreements: vec![flashrig_record::testing::said(
+                "cached prompt tokens differ by 9",
+            )],
             lost_lines: 1234,
             ..Watched::default()
         };

@@ -6,10 +6,10 @@ use comfy_table::{CellAlignment, Table, presets};
 use console::Style;
 
 use super::figures::{count, middle, part, ratio, seconds, sessions, shown_rounds, times};
-use super::head::{reset_before, who_answered};
+use super::head::{project_files, reset_before, who_answered};
 use super::makespans::makespans;
 use super::{prefix, probes, server};
-use crate::judge::egress_lines;
+use crate::judge::egress;
 use flashrig_record::{
     ArmKind, CachePolicy, Functional, Run, RunState, Session, Status, TimeVerdict, Verdict,
 };
@@ -52,7 +52,7 @@ fn whole(run: &Run, out: &mut String) {
         Some(verdict) => verdicts(run, verdict, out),
         // The verdict's warnings say it otherwise.
         None => {
-            for line in egress_lines(run) {
+            for line in egress(run) {
                 let _ = writeln!(out, "  mind: {line}");
             }
         }
@@ -74,6 +74,7 @@ fn head(run: &Run, out: &mut String) {
         );
     }
     who_answered(&run.command, server, out);
+    project_files(&run.spec.sessions, out);
     let cache = match run.spec.cache {
         CachePolicy::Cold => "cold cache (a nonce per session)",
         CachePolicy::Warm => "warm cache",
@@ -355,7 +356,7 @@ fn ending(run: &Run, out: &mut String) {
     };
     let why = run
         .stopped_because
-        .as_deref()
+        .as_ref()
         .map_or_else(String::new, |w| format!(": {w}"));
     let _ = writeln!(out, "{}{why}.", Style::new().red().bold().apply_to(state));
 }

@@ -7,7 +7,7 @@ use crate::cli::progress::Progress;
 use crate::cli::terminal::spinner;
 use crate::run::Step;
 use flashrig_clock::Stamp;
-use flashrig_record::{Role, Status, What};
+use flashrig_record::{Role, Status, What, joined};
 
 /// The sessions that run.
 #[derive(Debug, Default)]
@@ -65,20 +65,16 @@ fn line(what: &What) -> Option<String> {
         What::SessionVerified { session, .. } => Some(if session.failures.is_empty() {
             format!("  {}: verified, done", session.id)
         } else {
-            format!(
-                "  {}: not done: {}",
-                session.id,
-                session.failures.join("; ")
-            )
+            format!("  {}: not done: {}", session.id, joined(&session.failures))
         }),
-        What::ServerLife { life } => Some(life.message.clone()),
+        What::ServerLife { life } => Some(life.fact.to_string()),
         What::RoundFinished {
             round,
             valid: false,
             invalid_reasons,
         } => Some(format!(
             "round {round} is not compared: {}",
-            invalid_reasons.join("; ")
+            joined(invalid_reasons)
         )),
         What::RunStarted { .. }
         | What::ArmFinished { .. }

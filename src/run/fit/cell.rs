@@ -13,8 +13,8 @@ use crate::run::Stop;
 use crate::run::server_life::{Lost, found_lost};
 use flashrig_clock::Seconds;
 use flashrig_load::{Meter, Prepared, SessionAttempt, SessionPlan, salt};
-use flashrig_record::{Lane, Measured, SideTurn, StopKind, Turn};
-use flashrig_server::{IdleError, life_message, pulse, wait_idle};
+use flashrig_record::{CellStopReason, Lane, Life, Measured, SideTurn, StopKind, Turn};
+use flashrig_server::{IdleError, log_tail, pulse, wait_idle};
 
 /// The longest wait for the server to be idle, on the wall clock.
 const IDLE_LIMIT: Duration = Duration::from_secs(600);
@@ -76,10 +76,12 @@ pub async fn measure(context: &FitContext, step: Step, attempt: u64) -> anyhow::
         measured.stopped = Some(lost.of_a_cell());
     } else if let Some(stop) = &mut measured.stopped
         && stop.kind == StopKind::Stalled
+        && let CellStopReason::TurnFailed { life, .. } = &mut stop.reason
     {
-        let pulse = pulse(&context.server).await;
-        let life = life_message(&pulse, &context.server.last_lines());
-        stop.message = format!("{}; {life}", stop.message);
+        *life = Some(Life {
+            pulse: pulse(&context.server).await,
+            log: log_tail(&context.server.last_lines()),
+        });
     }
     Ok(Taken {
         measured,

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use super::{FitContext, stop_kind};
 use flashrig_clock::Seconds;
 use flashrig_load::{Prepared, SessionAttempt};
-use flashrig_record::{CellStop, Lane, Outcome, Role, StopKind, Turn};
+use flashrig_record::{CellStop, CellStopReason, Lane, Outcome, Role, StopKind, Turn};
 
 /// The sessions of a combination.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub struct Lanes {
     unsent: Arc<AtomicU32>,
 }
 
-/// Why a phase ended early, in words.
+/// Why a phase ended early.
 pub type Broken = CellStop;
 
 impl Lanes {
@@ -193,7 +193,9 @@ async fn joined<T: Send + 'static>(
             Some(Err(failed)) => {
                 first = Some(CellStop {
                     kind: StopKind::Failed,
-                    message: format!("a session of flashrig itself failed: {failed}"),
+                    reason: CellStopReason::RigFailed {
+                        error: failed.to_string(),
+                    },
                 });
                 tasks.abort_all();
             }
@@ -204,28 +206,15 @@ async fn joined<T: Send + 'static>(
 
 fn broken(lane: &str, turn: &Turn) -> Option<Broken> {
     let kind = stop_kind(turn.outcome)?;
-    let which = if turn.index == 0 {
-        "first turn".to_owned()
-    } else {
-        format!("turn {}", turn.index)
-    };
-    let what = match turn.outcome {
-        Outcome::Refused => "was refused",
-        Outcome::Overloaded => "was turned away for too much load",
-        Outcome::Stalled => "got no token within the limit",
-        Outcome::Truncated => "broke off before its end",
-        Outcome::ErrorInStream => "ended with an error in its stream",
-        Outcome::Unreachable => "found no server",
-        Outcome::ClientAborted => "was broken off",
-        Outcome::UpstreamError | Outcome::RejectedByGateway | Outcome::Complete => "failed",
-    };
-    let message = turn
-        .error
-        .as_ref()
-        .map_or_else(String::new, |e| format!(": {}", e.message));
     Some(CellStop {
         kind,
-        message: format!("{lane}'s {which} {what}{message}"),
+        reason: CellStopReason::TurnFailed {
+            session: lane.to_owned(),
+            turn: turn.index,
+            outcome: turn.outcome,
+            message: turn.error.as_ref().map(|e| e.message.clone()),
+            life: None,
+        },
     })
 }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::rounds::own_cpu;
-use super::server_life::{self, bring_back, is_lost, report_lost};
+use super::server_life::{self, Lost, bring_back, is_lost, report_lost};
 use super::{Bus, RunError, Stop, warm_up_sessions};
 use crate::plan::grid::{Step, lone_steps, size_steps, steps};
 use crate::plan::search::{Found, Search};
@@ -69,10 +69,7 @@ impl FitContext {
         tokio::select! {
             biased;
             () = stop.wait() => Stop::of_a_cell(),
-            death = self.server.life.died() => CellStop {
-                kind: StopKind::Failed,
-                message: death.message,
-            },
+            death = self.server.life.died() => Lost::died(&self.server, death).of_a_cell(),
         }
     }
 

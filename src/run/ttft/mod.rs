@@ -15,13 +15,13 @@ use stall::{is_lost, note, stopped};
 
 use super::rounds::own_cpu;
 use super::server_life::{self, Lost, bring_back, found_lost, report_lost};
+use super::stop::stopped_because;
 use super::{Bus, RunError, Stop, warm_up_sessions};
 use flashrig_clock::Seconds;
-use flashrig_config::error_chain;
 use flashrig_load::{Client, Meter, Prepared, SessionAttempt, SessionPlan, WarmUp, salt};
 use flashrig_record::{
-    Calibration, CellStop, Lane, LeftOut, LoadRun, LoadSpec, LoadWhat, Measured, RunState,
-    StopKind, Turn,
+    Calibration, CellStop, CellStopReason, Lane, LeftOut, LeftOutReason, LoadRun, LoadSpec,
+    LoadWhat, Measured, NotRestarted, RunState, StopKind, StoppedBecause, Turn,
 };
 use flashrig_report::judge::ttft::{rows, verdict};
 use flashrig_server::{Connected, IdleError, Served, Watcher, wait_idle, watch_pulse};
@@ -65,13 +65,13 @@ pub async fn execute(context: &TtftContext, record: LoadRun) -> Result<LoadRun, 
         Err(error) => (None, Some(error)),
     };
     let (state, stopped_because) = match (context.stop.ending(failure.as_ref()), stalled) {
-        ((RunState::Finished, _), Some(message)) => (RunState::Failed, Some(message)),
+        ((RunState::Finished, _), Some(ended)) => (RunState::Failed, Some(ended)),
         (ending, _) => ending,
     };
     let run = context.bus.with(|store| store.run().cloned());
     let run = run.ok_or(RunError::Nothing)?;
     let ttft = rows(&run);
-    let verdict = verdict(&run, &ttft, stopped_because.as_deref());
+    let verdict = verdict(&run, &ttft, stopped_because.as_ref());
     context.bus.fact(LoadWhat::RunFinished {
         state,
         stopped_because,
@@ -84,27 +84,26 @@ pub async fn execute(context: &TtftContext, record: LoadRun) -> Result<LoadRun, 
     run.ok_or(RunError::Nothing)
 }
 
-/// Measures round by round; the words are those of a server that has stopped answering.
-async fn measure_all(context: &TtftContext) -> anyhow::Result<Option<String>> {
+/// Measures round by round; tells why the server has stopped answering, when it has.
+async fn measure_all(context: &TtftContext) -> anyhow::Result<Option<StoppedBecause>> {
     let spec = &context.spec;
     let mut served = Served::default();
     let steps = (1..=spec.rounds).flat_map(|round| spec.sessions.iter().map(move |n| (round, *n)));
-    let mut ended: Option<CellStop> = None;
+    let mut ended: Option<(StopKind, StoppedBecause)> = None;
     for (round, agents) in steps {
         if context.stop.is_set() {
             return Ok(None);
         }
-        if let Some(stop) = &ended {
+        if let Some((kind, _)) = &ended {
             context.bus.fact(LoadWhat::CellLeftOut {
                 left_out: LeftOut {
                     round: Some(round),
                     context_tokens: prompt_tokens(spec),
                     sessions: agents,
-                    reason: match stop.kind {
-                        StopKind::Stalled => "not tried: the server had stopped answering",
-                        _ => "not tried: the server was gone",
-                    }
-                    .to_owned(),
+                    reason: match kind {
+                        StopKind::Stalled => LeftOutReason::ServerSilent,
+                        _ => LeftOutReason::ServerGone,
+                    },
                 },
             })?;
             continue;
@@ -114,10 +113,7 @@ async fn measure_all(context: &TtftContext) -> anyhow::Result<Option<String>> {
         };
         let (mut measured, rows, lost) = measure(context, round, agents, &mut served).await?;
         measured.reset_s = reset;
-        ended = measured
-            .stopped
-            .clone()
-            .filter(|stop| stop.kind != StopKind::Interrupted);
+        ended = measured.stopped.as_ref().and_then(end_of_run);
         keep(context, measured, &rows)?;
         let Some(lost) = lost else { continue };
         report_lost(&context.bus, &lost)?;
@@ -126,15 +122,28 @@ async fn measure_all(context: &TtftContext) -> anyhow::Result<Option<String>> {
             Ok(true) => ended = None,
             Ok(false) => {}
             // What to do next stands beside what happened.
-            Err(error) => {
-                ended = Some(CellStop {
-                    kind: StopKind::Failed,
-                    message: error_chain(&error),
-                })
-            }
+            Err(error) => ended = Some((StopKind::Failed, stopped_because(&error))),
         }
     }
-    Ok(ended.map(|stop| stop.message))
+    Ok(ended.map(|(_, because)| because))
+}
+
+/// The end of the run by that of a step; `None` when it goes on, or the user stopped it.
+fn end_of_run(stop: &CellStop) -> Option<(StopKind, StoppedBecause)> {
+    let because = match &stop.reason {
+        CellStopReason::ServerLost { loss } => StoppedBecause::ServerLost {
+            loss: loss.clone(),
+            not_restarted: NotRestarted::NotNeeded,
+        },
+        CellStopReason::ServerStalled { stall } => StoppedBecause::ServerStalled {
+            stall: stall.clone(),
+        },
+        CellStopReason::ByUser => return None,
+        other => StoppedBecause::Failed {
+            error: other.to_string(),
+        },
+    };
+    Some((stop.kind, because))
 }
 
 /// Brings the server back to a known state, where that is wanted, and tells how long it took; `None`

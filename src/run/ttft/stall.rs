@@ -4,8 +4,8 @@
 use super::{TtftContext, turns};
 use crate::run::Lost;
 use crate::run::server_life::found_lost;
-use flashrig_record::{CellStop, Lane, Outcome, StopKind, Turn};
-use flashrig_server::{Pulse, Served, pulse, stall_message};
+use flashrig_record::{CellStop, CellStopReason, Lane, Outcome, Pulse, StopKind, Turn};
+use flashrig_server::{Served, pulse, stall};
 
 /// Counts what came of requests.
 pub fn note(served: &mut Served, lanes: &[Lane]) {
@@ -38,13 +38,10 @@ pub async fn stopped(
 ) -> Option<CellStop> {
     let all = |end| turns(lanes).all(|turn: &Turn| turn.outcome == end);
     if all(Outcome::Unreachable) {
-        let message = turns(lanes).find_map(|turn| turn.error.as_ref().map(|e| e.message.clone()));
+        let error = turns(lanes).find_map(|turn| turn.error.as_ref().map(|e| e.message.clone()));
         return Some(CellStop {
             kind: StopKind::Failed,
-            message: format!(
-                "the server is gone: {}",
-                message.unwrap_or_else(|| "nobody answers there".to_owned())
-            ),
+            reason: CellStopReason::Unreachable { error },
         });
     }
     let stalled = turns(lanes)
@@ -57,10 +54,11 @@ pub async fn stopped(
         Some(pulse) => pulse,
         None => pulse(&context.server).await,
     };
-    let limit = format!("{} s", context.spec.first_token_limit_s.0);
+    let limit = context.spec.first_token_limit_s;
     let lines = context.server.last_lines();
+    let stall = stall(served, stalled, limit, pulse, &lines);
     Some(CellStop {
         kind: StopKind::Stalled,
-        message: stall_message("the server", served, stalled, &limit, &pulse, &lines),
+        reason: CellStopReason::ServerStalled { stall },
     })
 }

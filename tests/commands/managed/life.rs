@@ -53,9 +53,10 @@ async fn a_death_is_noticed_at_once_and_a_restart_is_at_the_same_address() {
     signal(first, Signal::SIGKILL);
     let death = soon("the death is told", waiting).await.unwrap();
     assert!(
-        death.message.contains("killed by SIGKILL") && death.message.contains("not flashrig's"),
+        death.exit.to_string().contains("killed by SIGKILL")
+            && death.exit.to_string().contains("not flashrig's"),
         "{}",
-        death.message
+        death.exit
     );
     assert!(
         death
@@ -138,7 +139,13 @@ async fn a_server_that_does_not_come_back_says_why_and_stop_cuts_its_start_short
     };
     assert!(message.contains("exit code 3"), "{message}");
     assert!(error.to_string().contains("cannot load"), "{error}");
-    assert!(life.death().unwrap().message.contains("did not come back"));
+    assert!(
+        life.death()
+            .unwrap()
+            .exit
+            .to_string()
+            .contains("did not come back")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

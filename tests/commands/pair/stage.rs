@@ -370,9 +370,10 @@ impl Ran {
     }
 }
 
-/// A field's text.
+/// A field's text, or the sentence of a fact.
 pub fn text<'v>(value: &'v Value, field: &str) -> &'v str {
-    value[field].as_str().unwrap()
+    let value = &value[field];
+    value.as_str().or(value["text"].as_str()).unwrap()
 }
 
 /// A field's number.

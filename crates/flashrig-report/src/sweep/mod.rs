@@ -50,7 +50,9 @@ pub fn text(sweep: &Sweep) -> String {
             );
         }
         (_, because) => {
-            let because = because.as_deref().unwrap_or("for an unknown reason");
+            let because = because
+                .as_ref()
+                .map_or_else(|| "for an unknown reason".to_owned(), ToString::to_string);
             let _ = writeln!(out, "Stopped early: {because} {again}.");
         }
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use console::{Style, measure_text_width, truncate_str};
 
 use super::WIDTH;
-use flashrig_record::{Proven, RowProof, Sweep, SweepRow};
+use flashrig_record::{ProofSource, Proven, RowProof, Sweep, SweepRow};
 
 /// What is known of a value.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,21 +62,21 @@ fn known(sweep: &Sweep, index: usize, value: &str, one_of_many: bool) -> Known {
         .filter_map(|row| row.proofs.get(index))
         .collect();
     let of = |state: Proven| proofs.iter().filter(move |proof| proof.proven == state);
-    let said = |proof: &RowProof| proof.by.clone().unwrap_or_default();
     let proven = of(Proven::Proven).count();
     if proofs.is_empty() {
         return Known::NotMeasured;
     }
     if let Some(proof) = of(Proven::DidNothing).next() {
-        return Known::DidNothing(said(proof));
+        return Known::DidNothing(proof.contradiction());
     }
     let Some(proof) = of(Proven::Proven).next() else {
         return Known::NotProven;
     };
-    let by = if one_of_many {
-        source(&said(proof))
-    } else {
-        said(proof)
+    let by = match &proof.by {
+        // A line of the log tells one value, and must not stand for others.
+        Some(ProofSource::Log { .. }) if one_of_many => "the log".to_owned(),
+        Some(by) => by.to_string(),
+        None => "itself".to_owned(),
     };
     if proven == proofs.len() {
         Known::Proven(by)
@@ -92,15 +92,6 @@ fn has(sweep: &Sweep, row: &SweepRow, index: usize, value: &str) -> bool {
     values
         .and_then(|values| values.get(index))
         .is_some_and(|v| v == value)
-}
-
-/// A line of the log tells one value, and must not stand for others.
-fn source(by: &str) -> String {
-    if by.starts_with("the log: ") {
-        "the log".to_owned()
-    } else {
-        by.to_owned()
-    }
 }
 
 impl Known {

@@ -3,7 +3,7 @@
 use crate::judge::sweep::judged;
 use crate::judge::sweep::tests::{figure, sweep, unit};
 use crate::sweep_text;
-use flashrig_record::{FigureKind, RunState, SettingProof, Sweep, Unit, UnitOutcome};
+use flashrig_record::{FigureKind, ProofSource, RunState, SettingProof, Sweep, Unit, UnitOutcome};
 
 /// Requests at once, each size with all its figures.
 fn measured(round: u32, combination: u32, at_4: f64) -> Unit {
@@ -27,7 +27,9 @@ fn three() -> Sweep {
     }
     let mut failed = measured(1, 3, 1.0);
     failed.outcome = UnitOutcome::Failed;
-    failed.message = Some("the server died while it started: exit code 1".into());
+    failed.failure = Some(flashrig_record::testing::said(
+        "the server died while it started: exit code 1",
+    ));
     failed.figures.clear();
     failed.server = None;
     sweep.units.push(failed);
@@ -71,7 +73,9 @@ fn proven(mut unit: Unit, value: &str, reported: &str) -> Unit {
         name: "parallel".into(),
         value: value.into(),
         reported: Some(reported.into()),
-        reported_by: Some(format!("the log: n_parallel = {reported}")),
+        reported_by: Some(ProofSource::Log {
+            line: format!("n_parallel = {reported}"),
+        }),
         engaged: Some(value == reported),
     }];
     unit
@@ -100,7 +104,7 @@ fn a_value_is_proven_only_when_it_was_measured_and_no_log_line_stands_for_anothe
     sweep.units.push(proven(measured(1, 3, 3.0), "8", "4"));
     assert_eq!(
         line(&sweep),
-        "  parallel  8 did nothing: the server told 4 (the log: n_parallel = 4); 1, 4 proven by the log"
+        "  parallel  8 did nothing: the server reports 4 (the log: n_parallel = 4); 1, 4 proven by the log"
     );
     sweep.units[2] = proven(measured(1, 3, 3.0), "8", "8");
     assert_eq!(line(&sweep), "  parallel  proven by the log");

@@ -1,14 +1,18 @@
 use super::*;
 use crate::judge::{arm_figures, round_validity, verdict};
 use flashrig_clock::Seconds;
+use flashrig_record::SessionFailure;
+use flashrig_record::testing::said;
 use flashrig_record::testing::{arm, session};
 use flashrig_record::*;
 
 fn run(simulated: bool, rounds: Vec<Round>) -> Run {
     let spec = |id: &str| SessionSpec {
+        task_folder: None,
         id: id.into(),
         task: id.into(),
         agent: AgentId {
+            profile_file: None,
             name: "claude".into(),
             version: Some("2.1.332".into()),
         },
@@ -32,6 +36,7 @@ fn run(simulated: bool, rounds: Vec<Round>) -> Run {
             cores: Some(2),
         },
         server: Server {
+            profile_file: None,
             name: "sim".into(),
             url: "http://127.0.0.1:1".into(),
             simulated,
@@ -74,7 +79,8 @@ fn judged(mut run: Run) -> String {
             arm_figures(arm, Some(2));
         }
         let kinds: Vec<ArmKind> = round.arms.iter().map(|a| a.kind).collect();
-        (round.valid, round.invalid_reasons) = round_validity(&round.arms, 2, &kinds);
+        round.invalid_reasons = round_validity(&round.arms, 2, &kinds);
+        round.valid = round.invalid_reasons.is_empty();
     }
     run.verdict = Some(verdict(&run, run.state));
     console::set_colors_enabled(false);
@@ -147,8 +153,11 @@ fn a_pair_in_which_one_agent_made_no_request() {
     let lost = |start: f64| {
         let mut s = session("add-flag", start, start + 1.0);
         s.status = Status::NoRequest;
-        s.detail = "the agent exited with code 0 without any request to the server".into();
-        s.failures = vec![s.detail.clone()];
+        s.detail = said("the agent exited with code 0 without any request to the server");
+        s.failures = vec![SessionFailure::NotCompleted {
+            status: s.status,
+            detail: s.detail.clone(),
+        }];
         s
     };
     let together = [session("fix-bug", 0.0, 40.0), lost(0.0)];
@@ -160,7 +169,7 @@ fn a_pair_in_which_one_agent_made_no_request() {
 fn a_run_that_measured_nothing_says_so() {
     let mut empty = run(false, Vec::new());
     empty.state = RunState::Failed;
-    empty.stopped_because = Some("the server is gone".into());
+    empty.stopped_because = Some(said("the server is gone"));
     console::set_colors_enabled(false);
     insta::assert_snapshot!(text(&empty));
 }

@@ -22,5 +22,5 @@ pub use error::ConnectError;
 pub use identity::{Identity, model_list};
 pub use idle::{Idle, IdleError, still_there, wait_idle};
 pub use open::{Opened, Wanted, open};
-pub use pulse::{Pulse, pulse, watch_pulse};
-pub use stall::{Served, life_message, log_tail, stall_message};
+pub use pulse::{pulse, watch_pulse};
+pub use stall::{Served, log_tail, stall};

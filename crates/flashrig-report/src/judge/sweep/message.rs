@@ -1,6 +1,6 @@
 //! What combinations and figures are called.
 
-use flashrig_config::format_tokens;
+use flashrig_config::{format_tokens, plural};
 use flashrig_record::{FigureKind, FigureOf, Sweep, SweepRow};
 
 /// The settings of a combination that differ between combinations, e.g. `parallel=4, batch=512`.
@@ -35,7 +35,6 @@ pub fn figure_label(of: FigureOf) -> String {
         FigureKind::TtftWorstS => "worst first-token time",
         FigureKind::TokensPerS => "tokens a second",
     };
-    let plural = |n: u32, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
     match (of.sessions, of.context_tokens) {
         (Some(n), Some(tokens)) => format!(
             "{what} of {} at {}",
