@@ -92,7 +92,7 @@ pub async fn ttft(args: TtftArgs, console: Console) -> Result<Exit, Failure> {
     watching.abort();
     let (run, folder) = result?;
     console
-        .run_result(&run, || flashrig_report::load_text(&run), &folder)
+        .run_result(&run, |view| flashrig_report::load_text(&run, view), &folder)
         .or_rig()?;
     Ok(match (run.state, answer(&run)) {
         (RunState::Interrupted, _) => Exit::Interrupted,

@@ -57,7 +57,7 @@ pub async fn sweep(args: SweepArgs, console: Console) -> Result<Exit, Failure> {
     console
         .run_result(
             &sweep,
-            || flashrig_report::sweep_text(&sweep),
+            |view| flashrig_report::sweep_text(&sweep, view),
             &shown(&folder),
         )
         .or_rig()?;
