@@ -47,7 +47,7 @@ pub struct GatewayArgs {
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
     /// Let at most N generation requests of all clients into the server at a time [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Gate")]
+    #[arg(long, value_name = "N", value_parser = flashrig_config::whole_number(1, 100_000), help_heading = "Gate")]
     pub max_in_flight: Option<u32>,
     /// Which waiting request the gate lets in next [default: fifo]
     #[arg(

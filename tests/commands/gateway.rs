@@ -257,7 +257,7 @@ fn the_first_ctrl_c_lets_a_stream_end() {
     let (exit, said) = gateway.ended();
     assert_eq!(exit, Some(0));
     assert!(
-        said.contains("600 s to end") && !said.contains("cut off"),
+        said.contains("10 min to end") && !said.contains("cut off"),
         "{said}"
     );
 }
@@ -273,7 +273,7 @@ fn a_stream_that_does_not_end_in_time_is_cut_off_and_that_is_said() {
     let (exit, said) = gateway.ended();
     assert_eq!(exit, Some(0));
     assert!(
-        said.contains("1 requests did not end in time and are cut off"),
+        said.contains("1 request did not end in time and is cut off"),
         "{said}"
     );
 }

@@ -1,5 +1,6 @@
 //! Progress of `pair`: a live line for each session.
 
+use flashrig_config::format_seconds;
 use std::collections::BTreeMap;
 
 use super::activity::Activity;
@@ -49,7 +50,7 @@ fn line(what: &What) -> Option<String> {
         What::SessionEnded { session, .. } => {
             let wall = session
                 .wall_s
-                .map_or_else(String::new, |w| format!(" after {:.1} s", w.0));
+                .map_or_else(String::new, |w| format!(" after {}", format_seconds(w.0)));
             Some(format!(
                 "  {}: {}{wall}",
                 session.id,
