@@ -89,9 +89,18 @@ fn take(activity: &mut Activity, step: Step) {
         Step::Asked {
             role: Role::Probe, ..
         } => {}
-        Step::Held { number, role, at } => activity.held(number, role == Role::Side, at),
-        Step::Asked { number, role, at } => activity.asked(number, role == Role::Side, at),
-        Step::Generating { number, events, at } => activity.generating(number, events, at),
+        Step::Held {
+            number,
+            role,
+            progress,
+            at,
+        } => activity.held(number, role == Role::Side, progress, at),
+        Step::Asked {
+            number,
+            role,
+            progress,
+            at,
+        } => activity.asked(number, role == Role::Side, progress, at),
         Step::Answered { number, at, .. } => activity.answered(number, at),
         Step::Turn => activity.turn(),
         Step::Tool(detail) => activity.tool(detail),
