@@ -14,6 +14,9 @@ pub struct Common {
     /// Print the record as JSON on standard output; progress goes to standard error
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
+    /// Show every row and column of a report and break no line; without it reports fit the terminal
+    #[arg(long, global = true, help_heading = "Output")]
+    pub wide: bool,
     /// Show nothing but results and errors
     #[arg(
         short,

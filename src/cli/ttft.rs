@@ -15,7 +15,9 @@ use super::progress::Progress;
 use super::terminal::spinner;
 use super::{progress, signals};
 use flashrig_clock::{Seconds, Stamp};
-use flashrig_config::{Numbers, format_tokens, parse_count, parse_duration, parse_numbers};
+use flashrig_config::{
+    Numbers, format_seconds, format_tokens, parse_count, parse_duration, parse_numbers,
+};
 use flashrig_record::{LoadSpec, LoadWhat, Measured, RecallRule, RunState, Thresholds};
 use flashrig_report::judge::ttft::{Answer, answer};
 
@@ -43,10 +45,10 @@ pub struct TtftArgs {
     #[arg(long)]
     pub shared_prefix: bool,
     /// Tokens of each answer
-    #[arg(long, value_name = "TOKENS", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "TOKENS", default_value_t = 64, value_parser = flashrig_config::whole_number(1, 100_000))]
     pub answer_tokens: u32,
     /// How often each number is measured
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = flashrig_config::whole_number(1, 1000))]
     pub rounds: u32,
     /// Longest wait for a token; beyond it the server has stalled, which ends the run
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
@@ -92,7 +94,7 @@ pub async fn ttft(args: TtftArgs, console: Console) -> Result<Exit, Failure> {
     watching.abort();
     let (run, folder) = result?;
     console
-        .run_result(&run, || flashrig_report::load_text(&run), &folder)
+        .run_result(&run, |view| flashrig_report::load_text(&run, view), &folder)
         .or_rig()?;
     Ok(match (run.state, answer(&run)) {
         (RunState::Interrupted, _) => Exit::Interrupted,
@@ -150,7 +152,7 @@ fn line(measured: &Measured) -> String {
         .reduce(f64::max);
     let reported = worst.map_or_else(
         || "no first token".to_owned(),
-        |worst| format!("first tokens within {worst:.1} s"),
+        |worst| format!("first tokens within {}", format_seconds(worst)),
     );
     let stopped = measured
         .stopped

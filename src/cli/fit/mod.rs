@@ -72,6 +72,6 @@ fn show(run: &LoadRun, folder: &Path, console: Console) -> Result<(), Failure> {
         write_atomically(&folder.join(name), picture.as_bytes()).or_rig()?;
     }
     console
-        .run_result(run, || flashrig_report::load_text(run), folder)
+        .run_result(run, |view| flashrig_report::load_text(run, view), folder)
         .or_rig()
 }

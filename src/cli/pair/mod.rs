@@ -61,7 +61,11 @@ pub async fn pair(args: PairArgs, console: Console) -> Result<Exit, Failure> {
     watching.abort();
     let (done, results) = result?;
     console
-        .run_result(&done.run, || flashrig_report::text(&done.run), &results)
+        .run_result(
+            &done.run,
+            |view| flashrig_report::pair_text(&done.run, view),
+            &results,
+        )
         .or_rig()?;
     Ok(match (done.run.state, &done.run.verdict) {
         (RunState::Interrupted, _) => Exit::Interrupted,

@@ -84,7 +84,7 @@ fn judged(mut run: Run) -> String {
     }
     run.verdict = Some(verdict(&run, run.state));
     console::set_colors_enabled(false);
-    text(&run)
+    text(&run, View::default())
 }
 
 fn round(index: u32, together: [Session; 2], alone: [Session; 2]) -> Round {
@@ -171,5 +171,5 @@ fn a_run_that_measured_nothing_says_so() {
     empty.state = RunState::Failed;
     empty.stopped_because = Some(said("the server is gone"));
     console::set_colors_enabled(false);
-    insta::assert_snapshot!(text(&empty));
+    insta::assert_snapshot!(text(&empty, View::default()));
 }

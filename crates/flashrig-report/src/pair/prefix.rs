@@ -1,20 +1,19 @@
-//! What agents and server made of the prompts' common prefixes, in words: an agent that changes
-//! its own prefix apart from a server that loses a stable one.
+//! What agents and server made of the prompts' common prefixes, an agent that changes its own
+//! prefix apart from a server that loses a stable one.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
-use super::figures::{count, shown_rounds};
+use crate::figures::{count, float, shown_rounds};
+use crate::page::Page;
+use flashrig_config::plural;
 use flashrig_record::{PrefixChange, PrefixSummary, Run, Session};
 
 /// Places of changes that are named.
 const NAMED: usize = 2;
 
-/// ` · stable prefix (claude: NAME=VALUE)`, when that was asked for.
-pub fn setting(run: &Run) -> String {
-    let Some(set) = &run.spec.stable_prefix else {
-        return String::new();
-    };
+/// `stable prefix (claude: NAME=VALUE)`, when that was asked for.
+pub fn setting(run: &Run) -> Option<String> {
+    let set = run.spec.stable_prefix.as_ref()?;
     let agents: Vec<String> = set
         .iter()
         .map(|(agent, set)| match set.is_empty() {
@@ -22,11 +21,11 @@ pub fn setting(run: &Run) -> String {
             false => format!("{agent}: {}", set.join(" ")),
         })
         .collect();
-    format!(" · stable prefix ({})", agents.join(", "))
+    Some(format!("stable prefix ({})", agents.join(", ")))
 }
 
 /// A paragraph for each agent.
-pub fn lines(run: &Run, out: &mut String) {
+pub fn lines(run: &Run, page: &mut Page) {
     let sessions: Vec<&Session> = shown_rounds(run)
         .into_iter()
         .flat_map(|r| &r.arms)
@@ -39,14 +38,13 @@ pub fn lines(run: &Run, out: &mut String) {
         }
     }
     for (agent, sum) in by_agent {
-        let _ = writeln!(out, "Prompt prefix of {agent}: {}.", message(&sum));
+        page.line(&format!("Prompt prefix of {agent}: {}.", message(&sum)));
         let at_start =
             |c: &PrefixChange| !c.field.starts_with("messages") && c.turns * 2 > sum.turns;
         if sum.changes.iter().any(at_start) && run.spec.stable_prefix.is_none() {
-            let _ = writeln!(
-                out,
-                "  A server can reuse next to nothing after such a change; --stable-prefix turns it \
-                 off where the agent's profile knows how."
+            page.line(
+                "  After such a change a server can reuse almost nothing. --stable-prefix turns the \
+                 change off, where the agent's profile names a setting for it.",
             );
         }
     }
@@ -56,7 +54,10 @@ fn message(sum: &PrefixSummary) -> String {
     let turns = sum.turns;
     let mut said = Vec::new();
     if sum.changed == 0 {
-        said.push(format!("stable in all {turns} turns"));
+        said.push(match turns {
+            1 => "stable in its one turn".to_owned(),
+            _ => format!("stable in all {turns} turns"),
+        });
     } else {
         let mut changes: Vec<String> = sum
             .changes
@@ -78,22 +79,23 @@ fn message(sum: &PrefixSummary) -> String {
     let stable = turns - sum.changed;
     if sum.judged > 0 && sum.lost > 0 {
         said.push(format!(
-            "the prefix was stable and the server lost it in {} of {} turns",
+            "the server lost a stable prefix in {} of {} turns",
             sum.lost, sum.judged
         ));
     } else if sum.judged > 0 {
         said.push(format!(
-            "the server kept it in all {} turns in which it was stable",
-            sum.judged
+            "the server reused it in {} of {}",
+            sum.judged,
+            plural(sum.judged, "stable turn")
         ));
     } else if stable > 0 {
         said.push("the server does not say what it reused".to_owned());
     }
     if let (Some(could), Some(did)) = (sum.reusable_tokens, sum.reused_tokens) {
         said.push(format!(
-            "about {} tokens could be reused, by length; the server says that {} were",
-            count(Some(could as f64)),
-            count(Some(did as f64))
+            "about {} tokens could be reused, by length; the server says that it reused {}",
+            count(float(Some(could))),
+            count(float(Some(did)))
         ));
     }
     said.join("; ")
@@ -155,7 +157,7 @@ mod tests {
 
         let said = message(&summary(13, 0, 13, 3));
         assert!(
-            said.contains("the prefix was stable and the server lost it in 3 of 13 turns"),
+            said.contains("the server lost a stable prefix in 3 of 13 turns"),
             "{said}"
         );
         assert!(!said.contains("changed"), "{said}");

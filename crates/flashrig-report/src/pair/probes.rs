@@ -1,11 +1,10 @@
-//! What flashrig's gateway answered in the server's place, in words.
+//! What flashrig's gateway answered in the server's place.
 
-use std::fmt::Write as _;
-
+use crate::page::Page;
 use flashrig_record::Run;
 
-/// A line, when it was told to answer probes.
-pub fn line(run: &Run, out: &mut String) {
+/// A line, when it was asked to answer probes.
+pub fn line(run: &Run, page: &mut Page) {
     if !run.spec.answer_probes {
         return;
     }
@@ -18,27 +17,24 @@ pub fn line(run: &Run, out: &mut String) {
     let answered: u64 = sessions().map(|s| s.answered_by_gateway).sum();
     let all: u64 = sessions().map(|s| s.probe_requests).sum();
     if answered == 0 {
-        let _ = writeln!(
-            out,
-            "Probes: there was none for flashrig to answer (--answer-probes)."
-        );
+        page.line("Probes: flashrig had none to answer (--answer-probes).");
         return;
     }
-    let _ = writeln!(
-        out,
-        "Probes: flashrig answered {answered} of {all} itself (--answer-probes); what the server \
-         would have said to them is not known, and token counts among them were estimates."
-    );
+    page.line(&format!(
+        "Probes: flashrig answered {answered} of {all} itself (--answer-probes). What the server \
+         would have answered is unknown, and token counts among them are estimates."
+    ));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::View;
     use flashrig_record::testing::{arm, run, session};
     use flashrig_record::{ArmKind, Round};
 
     #[test]
-    fn the_line_counts_what_was_answered_and_is_there_only_when_flashrig_was_told_to() {
+    fn the_line_counts_what_was_answered_and_is_there_only_when_flashrig_was_asked_to() {
         let mut run = run(&["a"]);
         let mut a = session("a", 0.0, 1.0);
         (a.probe_requests, a.answered_by_gateway) = (3, 2);
@@ -49,14 +45,14 @@ mod tests {
             arms: vec![arm(ArmKind::Together, vec![a])],
         }];
         let said = |run: &Run| {
-            let mut out = String::new();
-            line(run, &mut out);
-            out
+            let mut page = Page::new(View::default());
+            line(run, &mut page);
+            page.text()
         };
         assert_eq!(said(&run), "");
         run.spec.answer_probes = true;
         assert!(said(&run).starts_with("Probes: flashrig answered 2 of 3 itself"));
         run.rounds.clear();
-        assert!(said(&run).starts_with("Probes: there was none"));
+        assert!(said(&run).starts_with("Probes: flashrig had none"));
     }
 }
