@@ -47,10 +47,10 @@ pub struct GatewayArgs {
     /// Append a JSON line for every request to this file
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Let at most N generation requests of all clients into the server at a time [default: all]
+    /// Admit at most N concurrent generation requests, over all clients [default: no limit]
     #[arg(long, value_name = "N", value_parser = flashrig_config::whole_number(1, 100_000), help_heading = "Gate")]
     pub max_in_flight: Option<u32>,
-    /// Which waiting request the gate lets in next [default: fifo]
+    /// Which waiting request the gate admits next [default: fifo]
     #[arg(
         long,
         value_enum,
@@ -63,8 +63,8 @@ pub struct GatewayArgs {
     /// request's bytes
     #[arg(long, value_name = "TOKENS", value_parser = flashrig_config::parse_count, help_heading = "Gate")]
     pub max_prompt: Option<u64>,
-    /// Answer probes (is somebody there, the model list, token counts) in the server's place, for
-    /// servers that do not know them; token counts are estimated
+    /// Answer health checks, model lists and token counts in the server's place. For servers
+    /// without these routes; token counts are estimates
     #[arg(long, requires = "model", help_heading = "Probes")]
     pub answer_probes: bool,
     /// The served model, for the model list that is answered
@@ -75,7 +75,7 @@ pub struct GatewayArgs {
         help_heading = "Probes"
     )]
     pub model: Option<String>,
-    /// How long requests in flight have to end after the first Ctrl-C
+    /// How long requests in flight may go on after the first Ctrl-C
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = flashrig_config::parse_duration)]
     pub drain: std::time::Duration,
 }
