@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use clap::Args;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::interval;
@@ -23,6 +23,7 @@ use flashrig_gateway::standing::{
 };
 use flashrig_gateway::{ClientName, EventLoop, Gate, Limits, Standing, StandingConfig};
 use flashrig_http::{KeyStyle, Secret, Upstream};
+use flashrig_server::key_from_env;
 
 /// How often the table is brought up to date.
 const REFRESH: Duration = Duration::from_millis(500);
@@ -83,7 +84,9 @@ pub struct GatewayArgs {
 pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failure> {
     let tokens = tokens(&args.clients)?;
     check_reach(args.listen, &tokens)?;
-    let upstream = Upstream::new(&args.upstream, key(&args)?, KeyStyle::ByDialect).or_usage()?;
+    let key = args.key_env.as_deref().map(key_from_env);
+    let key = key.transpose().or_rig()?;
+    let upstream = Upstream::new(&args.upstream, key, KeyStyle::ByDialect).or_usage()?;
     let origin = Origin::now();
     let log = match &args.log {
         Some(path) => {
@@ -229,19 +232,6 @@ fn check_reach(listen: SocketAddr, tokens: &[(ClientName, Secret)]) -> Result<()
         "--listen {listen} can be reached from other machines, and nobody has a token; give each client \
          one with --client NAME=TOKEN, or listen on 127.0.0.1"
     )))
-}
-
-fn key(args: &GatewayArgs) -> Result<Option<Secret>, Failure> {
-    let Some(name) = &args.key_env else {
-        return Ok(None);
-    };
-    match std::env::var(name) {
-        Ok(key) if !key.is_empty() => Ok(Some(Secret::new(key))),
-        _ => Err(Failure {
-            exit: Exit::Rig,
-            error: anyhow!("the environment variable {name} for the server's key is not set"),
-        }),
-    }
 }
 
 /// Shows what goes on until `ended` is.
