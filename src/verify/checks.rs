@@ -2,7 +2,7 @@
 
 use super::runner::{CheckExit, CheckRun};
 use crate::task::{Check, DiffLimit};
-use flashrig_record::{CheckOutcome, CheckResult};
+use flashrig_record::{CheckDetail, CheckOutcome, CheckResult, SessionFailure};
 use flashrig_workspace::Patch;
 
 /// How much of a check's output is stored with its result, in bytes.
@@ -15,35 +15,36 @@ pub(super) fn judge(check: &Check, run: &CheckRun) -> CheckResult {
         .must_print
         .as_ref()
         .filter(|pattern| !pattern.is_match(&output))
-        .map(|pattern| match run.dropped_bytes {
-            0 => format!("exited with 0 but printed nothing that matches {pattern}"),
-            dropped => format!(
-                "exited with 0 but printed nothing that matches {pattern} in its last {} bytes \
-                     ({dropped} earlier ones were not kept)",
-                run.output.len()
-            ),
+        .map(|pattern| CheckDetail::LacksOutput {
+            pattern: pattern.to_string(),
+            kept_bytes: run.output.len() as u64,
+            dropped_bytes: run.dropped_bytes,
         });
     let (outcome, detail, exit_code) = match (&run.exit, lacks_output) {
-        (CheckExit::Exited(0), None) => (CheckOutcome::Passed, "passed".to_owned(), Some(0)),
+        (CheckExit::Exited(0), None) => (CheckOutcome::Passed, CheckDetail::Passed, Some(0)),
         (CheckExit::Exited(0), Some(detail)) => (CheckOutcome::LacksOutput, detail, Some(0)),
         (CheckExit::Exited(code), _) => (
             CheckOutcome::Failed,
-            format!("exited with {code}"),
+            CheckDetail::Exited { exit_code: *code },
             Some(*code),
         ),
         (CheckExit::Signalled(signal), _) => (
             CheckOutcome::Killed,
-            format!("was ended by signal {signal}"),
+            CheckDetail::Killed { signal: *signal },
             None,
         ),
         (CheckExit::TimedOut, _) => (
             CheckOutcome::TimedOut,
-            format!("did not end within {:?}", check.time_limit),
+            CheckDetail::TimedOut {
+                limit_s: check.time_limit.into(),
+            },
             None,
         ),
         (CheckExit::NotStarted(reason), _) => (
             CheckOutcome::NotRun,
-            format!("could not be started: {reason}"),
+            CheckDetail::NotStarted {
+                error: reason.clone(),
+            },
             None,
         ),
     };
@@ -66,22 +67,20 @@ fn tail(text: &str) -> &str {
     &text[start..]
 }
 
-/// Limits that the patch exceeds, in words.
-pub(super) fn exceeded(limit: DiffLimit, patch: &Patch) -> Vec<String> {
+/// Limits that the patch exceeds.
+pub(super) fn exceeded(limit: DiffLimit, patch: &Patch) -> Vec<SessionFailure> {
     let lines = patch.insertions + patch.deletions;
     let files = limit
         .files
         .filter(|limit| patch.files > *limit)
-        .map(|limit| {
-            format!(
-                "the patch changes {} files, more than the {limit} allowed",
-                patch.files
-            )
+        .map(|limit| SessionFailure::TooManyFiles {
+            files: patch.files,
+            limit,
         });
     let lines = limit
         .lines
         .filter(|limit| lines > *limit)
-        .map(|limit| format!("the patch changes {lines} lines, more than the {limit} allowed"));
+        .map(|limit| SessionFailure::TooManyLines { lines, limit });
     files.into_iter().chain(lines).collect()
 }
 

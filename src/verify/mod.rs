@@ -21,7 +21,7 @@ pub use proof::{Proof, ProofCase, ProofOutcome, ProofRow, prove};
 pub use runner::{CheckExit, CheckRun, CheckRunner};
 
 use crate::task::Task;
-use flashrig_record::{CheckOutcome, CheckResult};
+use flashrig_record::{CheckOutcome, CheckResult, SessionFailure};
 use flashrig_workspace::{Base, Patch, shown_path};
 
 /// What verification found. Data only; [`Verification::passed`] says what it comes to.
@@ -33,8 +33,8 @@ pub struct Verification {
     pub protected_touched: Vec<String>,
     /// Files that the agent left where a hidden file goes; replaced before the checks.
     pub hidden_overwritten: Vec<String>,
-    /// Size limits of the patch that were exceeded, in words.
-    pub diff_limit_exceeded: Vec<String>,
+    /// Size limits of the patch that were exceeded.
+    pub diff_limit_exceeded: Vec<SessionFailure>,
 }
 
 impl Verification {
@@ -70,7 +70,7 @@ impl Verification {
         });
         checks
             .chain(touched)
-            .chain(self.diff_limit_exceeded.iter().cloned())
+            .chain(self.diff_limit_exceeded.iter().map(ToString::to_string))
             .collect()
     }
 }

@@ -8,8 +8,10 @@
 
 mod fit;
 mod gateway;
+mod lists;
 mod managed;
 mod pair;
+mod samples;
 mod servers;
 mod sim;
 mod support;

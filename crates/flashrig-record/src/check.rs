@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::CheckDetail;
 use flashrig_clock::Seconds;
 
 /// How one check of a task ended.
@@ -30,8 +31,8 @@ pub struct CheckResult {
     pub name: String,
     /// How it ended.
     pub outcome: CheckOutcome,
-    /// The outcome in words, for people.
-    pub detail: String,
+    /// The outcome with what belongs to it.
+    pub detail: CheckDetail,
     /// Exit code; `None` unless it exited by itself.
     pub exit_code: Option<i32>,
     /// Its own time.

@@ -4,7 +4,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Arm, ArmKind, Run, RunState, ServerLife, Session, Verdict};
+use super::{
+    Arm, ArmKind, InvalidReason, Placed, Run, RunState, ServerLife, Session, StoppedBecause,
+    Verdict,
+};
 use flashrig_clock::Seconds;
 
 /// A line of `events.jsonl`.
@@ -79,14 +82,14 @@ pub enum What {
         /// Whether its times may be compared.
         valid: bool,
         /// Why not.
-        invalid_reasons: Vec<String>,
+        invalid_reasons: Vec<Placed<InvalidReason>>,
     },
     /// The run ended.
     RunFinished {
         /// How.
         state: RunState,
         /// Why it stopped early.
-        stopped_because: Option<String>,
+        stopped_because: Option<StoppedBecause>,
         /// The rig's CPU time.
         rig_cpu_s: Option<Seconds>,
         /// The judgement.

@@ -1,7 +1,7 @@
 //! From events to the record: the one way in which `run.json` comes about, for a run that
 //! finished and for one that was killed.
 
-use super::{Arm, ArmKind, Event, Round, Run, Session, What};
+use super::{Arm, ArmKind, Event, InvalidReason, Round, Run, Session, What};
 
 /// Applies one event to the record. `None` before the first `run_started`.
 pub fn apply(run: &mut Option<Run>, event: Event) {
@@ -72,7 +72,7 @@ fn arm_of(run: &mut Run, round: u32, kind: ArmKind) -> Option<&mut Arm> {
             run.rounds.push(Round {
                 index: round,
                 valid: false,
-                invalid_reasons: vec!["the round did not finish".to_owned()],
+                invalid_reasons: vec![InvalidReason::RoundUnfinished.into()],
                 arms: Vec::new(),
             });
             run.rounds.len() - 1

@@ -7,15 +7,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Cell, ErrorDetail, Host, IdleBy, LoadVerdict, Outcome, RefusalKind, Rig, RigLag, RunState,
-    Server, Thresholds, TtftRow, Watched,
+    Cell, CellStopReason, ErrorDetail, Host, IdleBy, LeftOutReason, LoadVerdict, Outcome,
+    RefusalKind, Rig, RigLag, RunState, Server, StoppedBecause, Thresholds, TtftRow, Watched,
 };
 use flashrig_clock::Seconds;
+
+/// Format of the records of `fit` and `ttft`.
+pub const LOAD_SCHEMA: &str = "flashrig.load/1";
 
 /// `run.json` of `fit` and `ttft`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadRun {
-    /// Format and its version: `flashrig.run/1`.
+    /// Format and its version: `flashrig.load/1`; flashrig 0.1.0 wrote `flashrig.run/1`.
     pub schema: String,
     /// Name of the results folder.
     pub id: String,
@@ -28,7 +31,7 @@ pub struct LoadRun {
     /// How far the run got.
     pub state: RunState,
     /// Why it stopped early, when it did.
-    pub stopped_because: Option<String>,
+    pub stopped_because: Option<StoppedBecause>,
     /// The measuring instrument.
     pub rig: Rig,
     /// The machine it ran on.
@@ -225,7 +228,7 @@ impl Measured {
 }
 
 /// A combination that was left out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOut {
     /// Round, from 1; `null` when it was left out of all.
     pub round: Option<u32>,
@@ -234,7 +237,7 @@ pub struct LeftOut {
     /// Number of sessions.
     pub sessions: u32,
     /// Why.
-    pub reason: String,
+    pub reason: LeftOutReason,
 }
 
 /// One synthetic session.
@@ -326,9 +329,9 @@ pub struct ServerReported {
 pub struct CellStop {
     /// What happened.
     pub kind: StopKind,
-    /// In words, with session, turn and the server's own words.
+    /// Why, with session, turn and the server's own words.
     #[serde(rename = "words")]
-    pub message: String,
+    pub reason: CellStopReason,
 }
 
 /// What ended a combination.

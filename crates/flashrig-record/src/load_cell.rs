@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::{CellReason, LoadWarning};
 use flashrig_clock::Seconds;
 
 /// One combination, judged over its rounds.
@@ -51,7 +52,7 @@ pub struct Cell {
     #[serde(default)]
     pub rounds_needed: Option<u32>,
     /// Why it is not a plain pass, or why figures are missing.
-    pub reasons: Vec<String>,
+    pub reasons: Vec<CellReason>,
 }
 
 /// A slowdown over rounds.
@@ -160,7 +161,7 @@ pub struct LoadVerdict {
     /// one was measured to pass.
     pub fits: Vec<Fits>,
     /// What a reader should know before trusting the figures.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<LoadWarning>,
 }
 
 /// How many sessions fit at a context length.

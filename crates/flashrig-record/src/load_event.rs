@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Calibration, Cell, LeftOut, LoadRun, LoadVerdict, Measured, RunState, ServerLife, TtftRow,
+    Calibration, Cell, LeftOut, LoadRun, LoadVerdict, Measured, RunState, ServerLife,
+    StoppedBecause, TtftRow,
 };
 use flashrig_clock::Seconds;
 
@@ -66,7 +67,7 @@ pub enum LoadWhat {
         /// How.
         state: RunState,
         /// Why it stopped early.
-        stopped_because: Option<String>,
+        stopped_because: Option<StoppedBecause>,
         /// The rig's CPU time.
         rig_cpu_s: Option<Seconds>,
         /// All combinations, judged.

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{GateOrder, IdleBy, RefusalKind, Server, Session, Verdict, Watched};
+use super::{
+    GateOrder, IdleBy, InvalidReason, Placed, RefusalKind, Server, ServerLoss, Session,
+    StoppedBecause, Verdict, Watched,
+};
 use flashrig_clock::Seconds;
 
 /// The version of the format of `run.json`.
@@ -27,7 +30,7 @@ pub struct Run {
     /// How far the run got.
     pub state: RunState,
     /// Why it stopped early, when it did.
-    pub stopped_because: Option<String>,
+    pub stopped_because: Option<StoppedBecause>,
     /// The measuring instrument.
     pub rig: Rig,
     /// The machine it ran on.
@@ -129,6 +132,10 @@ pub struct SessionSpec {
     pub id: String,
     /// Task name.
     pub task: String,
+    /// Folder of the project that the task was read from, relative to the project's folder; `null`
+    /// for a built-in task.
+    #[serde(default)]
+    pub task_folder: Option<String>,
     /// Agent name and version.
     pub agent: AgentId,
 }
@@ -140,6 +147,10 @@ pub struct AgentId {
     pub name: String,
     /// Version that the program told; `null` when it told none.
     pub version: Option<String>,
+    /// File of the project that the profile was read from, relative to the project's folder; `null`
+    /// for a built-in profile.
+    #[serde(default)]
+    pub profile_file: Option<String>,
 }
 
 /// What is done about the server's prompt cache.
@@ -172,7 +183,7 @@ pub struct Round {
     /// Whether its times may be compared.
     pub valid: bool,
     /// Why not.
-    pub invalid_reasons: Vec<String>,
+    pub invalid_reasons: Vec<Placed<InvalidReason>>,
     /// Arms in the order in which they ran.
     pub arms: Vec<Arm>,
 }
@@ -269,7 +280,7 @@ pub struct Arm {
     pub server_events: Vec<ServerEvent>,
     /// Why the server was lost in the arm, which ended all of its sessions; `null` when it was not.
     #[serde(default)]
-    pub server_lost: Option<String>,
+    pub server_lost: Option<ServerLoss>,
     /// How long it took to bring the server back to a known state before the arm; `null` when that
     /// was not asked for.
     #[serde(default)]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::{LifeFact, ProofSource};
 use flashrig_clock::Seconds;
 
 /// The server under test, as it identified itself.
@@ -12,6 +13,10 @@ use flashrig_clock::Seconds;
 pub struct Server {
     /// Profile name, or the address when there is none.
     pub name: String,
+    /// File of the project that the profile was read from, relative to the project's folder; `null`
+    /// for a built-in profile, and where there is none.
+    #[serde(default)]
+    pub profile_file: Option<String>,
     /// Base address, without credentials.
     pub url: String,
     /// Whether it is flashrig's own simulated server.
@@ -117,7 +122,7 @@ pub struct SettingProof {
     pub reported: Option<String>,
     /// Who told it: a line of the log, a metric, or a field of an answer; `null` when nobody did.
     #[serde(rename = "told_by")]
-    pub reported_by: Option<String>,
+    pub reported_by: Option<ProofSource>,
     /// Whether the value told is the value given; `null`, which is "not proven", when none was told.
     pub engaged: Option<bool>,
 }
@@ -129,9 +134,9 @@ pub struct ServerLife {
     pub at_s: Seconds,
     /// What.
     pub what: LifeKind,
-    /// In words: exit code or signal, and what that means.
+    /// What is known of it.
     #[serde(rename = "words")]
-    pub message: String,
+    pub fact: LifeFact,
     /// The last lines of its log before that, oldest first; empty when it wrote none.
     pub last_lines: Vec<String>,
     /// From its start to its being ready; `null` unless it was started.

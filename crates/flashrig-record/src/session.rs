@@ -3,7 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AgentId, CheckResult, EgressFact, PrefixSummary};
+use super::{
+    AgentId, CheckResult, EgressFact, MissingField, OtherModel, PrefixSummary, SessionDetail,
+    SessionFailure, UnknownRoute,
+};
 use flashrig_clock::Seconds;
 
 /// One session of one arm.
@@ -19,8 +22,8 @@ pub struct Session {
     pub agent: AgentId,
     /// How it ended.
     pub status: Status,
-    /// The status in words, with what is known of the cause and what to do next.
-    pub detail: String,
+    /// How it ended, with what is known of the cause and what to do next.
+    pub detail: SessionDetail,
     /// Start, in seconds since the start of the run.
     pub started_s: Option<Seconds>,
     /// End of the wall, in seconds since the start of the run.
@@ -57,20 +60,18 @@ pub struct Session {
     /// `null` when nothing was sent.
     #[serde(default)]
     pub amplification: Option<f64>,
-    /// What the server has no route for or flashrig does not know, as
-    /// `METHOD PATH -> STATUS (COUNT)`.
+    /// What the server has no route for or flashrig does not know, in order of the first.
     #[serde(default)]
-    pub unknown_routes: Vec<String>,
-    /// Required fields that streams to it lacked, as `FIELD (STREAMS)`: clients may refuse such
-    /// answers, and ask again.
+    pub unknown_routes: Vec<UnknownRoute>,
+    /// Required fields that streams to it lacked: clients may refuse such answers, and ask again.
     #[serde(default)]
-    pub missing_fields: Vec<String>,
+    pub missing_fields: Vec<MissingField>,
     /// Every model name asked for, in order of its first request.
     #[serde(default)]
     pub models_asked: Vec<String>,
-    /// Answers that named another model than the one asked for, as `ASKED -> ANSWERED (COUNT)`.
+    /// Answers that named another model than the one asked for.
     #[serde(default)]
-    pub other_models: Vec<String>,
+    pub other_models: Vec<OtherModel>,
     /// Requests that flashrig's own gateway turned away (a wrong token, say); in no other count.
     pub rejected_requests: u64,
     /// Those of them that it turned away because the prompt was above `--max-prompt`.
@@ -115,8 +116,8 @@ pub struct Session {
     pub checks: Vec<CheckResult>,
     /// The agent's patch; `null` when it was not taken.
     pub diff: Option<Diff>,
-    /// Why the session does not count as done, in words; empty when it does.
-    pub failures: Vec<String>,
+    /// Why the session does not count as done; empty when it does.
+    pub failures: Vec<SessionFailure>,
 }
 
 /// How a session ended.

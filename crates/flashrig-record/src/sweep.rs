@@ -3,7 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Host, NamedFile, Ratio, Rig, RunState, SettingProof};
+use super::{
+    Host, NamedFile, ProofSource, Ratio, Rig, RowFault, RunState, SettingProof, StoppedBecause,
+    SweepWarning, UnitFailure, UnitFault,
+};
 use flashrig_clock::Seconds;
 
 /// The version of the format of a sweep's `run.json`.
@@ -25,7 +28,7 @@ pub struct Sweep {
     /// How far the sweep got.
     pub state: RunState,
     /// Why it stopped early, when it did.
-    pub stopped_because: Option<String>,
+    pub stopped_because: Option<StoppedBecause>,
     /// The measuring instrument.
     pub rig: Rig,
     /// The machine it ran on.
@@ -130,10 +133,10 @@ pub struct Unit {
     pub outcome: UnitOutcome,
     /// Why nothing could be measured, in the command's own words; `null` otherwise.
     #[serde(rename = "words")]
-    pub message: Option<String>,
+    pub failure: Option<UnitFailure>,
     /// What speaks against taking this unit's figures for a success, such as tasks that were not
     /// done; empty when nothing does.
-    pub faults: Vec<String>,
+    pub faults: Vec<UnitFault>,
     /// Whether flashrig's own client was the bottleneck, so that figures are not the server's;
     /// `null` when nothing tells.
     pub client_bottleneck: Option<bool>,
@@ -279,7 +282,7 @@ pub struct SweepRow {
     /// Whether its settings took effect, in their order.
     pub proofs: Vec<RowProof>,
     /// Why it cannot be the best, or why figures are missing.
-    pub faults: Vec<String>,
+    pub faults: Vec<RowFault>,
 }
 
 /// A figure of a combination.
@@ -303,8 +306,11 @@ pub struct RowProof {
     pub name: String,
     /// What is known.
     pub proven: Proven,
-    /// Who told, and what; `null` when nobody did.
-    pub by: Option<String>,
+    /// The value that the server reported when that is another one; `null` otherwise.
+    #[serde(default)]
+    pub reported: Option<String>,
+    /// Where the value was read; `null` when the server reported none.
+    pub by: Option<ProofSource>,
 }
 
 /// Whether a setting took effect.
@@ -334,5 +340,5 @@ pub struct SweepVerdict {
     /// The answer in words, a sentence each.
     pub answer: Vec<String>,
     /// What a reader should know before trusting the figures.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<SweepWarning>,
 }

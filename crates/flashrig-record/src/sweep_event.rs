@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Kept, RunState, Sweep, SweepRow, SweepVerdict, Unit, UnitBegun};
+use super::kept::as_json;
+use super::{Kept, RunState, StoppedBecause, Sweep, SweepRow, SweepVerdict, Unit, UnitBegun};
 use flashrig_clock::Seconds;
 
 /// A line of `events.jsonl` of `sweep`.
@@ -49,7 +50,7 @@ pub enum SweepWhat {
         /// How.
         state: RunState,
         /// Why it stopped early.
-        stopped_because: Option<String>,
+        stopped_because: Option<StoppedBecause>,
         /// The rig's CPU time, without that of the units.
         rig_cpu_s: Option<Seconds>,
         /// All combinations, judged.
@@ -68,6 +69,8 @@ impl Kept for Sweep {
     fn event(at_s: Seconds, what: SweepWhat) -> SweepEvent {
         SweepEvent { at_s, what }
     }
+
+    as_json!();
 
     fn at(event: &SweepEvent) -> Seconds {
         event.at_s

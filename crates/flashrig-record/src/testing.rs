@@ -16,6 +16,16 @@ pub const THRESHOLDS: Thresholds = Thresholds {
     fail: 2.0,
 };
 
+/// Facts as their sentences.
+pub fn texts<F: ToString>(facts: &[F]) -> Vec<String> {
+    facts.iter().map(F::to_string).collect()
+}
+
+/// A fact of which only the sentence is known.
+pub fn said<F: Fact>(text: &str) -> F {
+    F::other(text.to_owned())
+}
+
 /// An attempt from `head` to `end`, in seconds.
 pub fn attempt(
     role: Role,
@@ -57,11 +67,12 @@ pub fn session(id: &str, start: f64, end: f64) -> Session {
         folder: id.into(),
         task: id.into(),
         agent: AgentId {
+            profile_file: None,
             name: "command".into(),
             version: None,
         },
         status: Status::Completed,
-        detail: "completed".into(),
+        detail: SessionDetail::Completed,
         started_s: Some(Seconds(start)),
         ended_s: Some(Seconds(end)),
         wall_s: Some(Seconds(end - start)),
@@ -108,9 +119,11 @@ pub fn session(id: &str, start: f64, end: f64) -> Session {
 /// A run of these sessions before its first round.
 pub fn run(ids: &[&str]) -> Run {
     let spec = |id: &&str| SessionSpec {
+        task_folder: None,
         id: (*id).into(),
         task: (*id).into(),
         agent: AgentId {
+            profile_file: None,
             name: "command".into(),
             version: None,
         },
@@ -134,6 +147,7 @@ pub fn run(ids: &[&str]) -> Run {
             cores: None,
         },
         server: Server {
+            profile_file: None,
             url: "http://127.0.0.1:1".into(),
             name: "server".into(),
             simulated: true,
@@ -196,6 +210,7 @@ pub fn fit_run(contexts: &[u64], sessions: &[u32], rounds: u32) -> LoadRun {
             cores: None,
         },
         server: Server {
+            profile_file: None,
             name: "flash-next".into(),
             url: "http://127.0.0.1:1".into(),
             simulated: true,

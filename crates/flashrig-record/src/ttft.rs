@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::TtftReason;
 use flashrig_clock::Seconds;
 
 /// So many requests at once, over all rounds. Times are the server's own.
@@ -42,7 +43,7 @@ pub struct TtftRow {
     /// Whether flashrig's own client was the bottleneck in any round.
     pub client_bottleneck: bool,
     /// Why figures are missing or not to be trusted.
-    pub reasons: Vec<String>,
+    pub reasons: Vec<TtftReason>,
 }
 
 /// First-token times.

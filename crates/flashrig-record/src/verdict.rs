@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::{Placed, VerdictReason, Warning};
+
 /// The judgement over a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
@@ -25,9 +27,9 @@ pub struct Verdict {
     /// only when `time` is `inconclusive`.
     pub rounds_needed: Option<u32>,
     /// Why the verdict is not a plain pass.
-    pub reasons: Vec<String>,
+    pub reasons: Vec<Placed<VerdictReason>>,
     /// What a reader should know before trusting the figures.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Placed<Warning>>,
 }
 
 /// The gated arm beside the others.

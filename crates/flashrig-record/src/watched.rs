@@ -4,6 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Disagreement;
 use flashrig_clock::Seconds;
 
 /// What was seen of the server during an arm or a combination.
@@ -32,8 +33,8 @@ pub struct Watched {
     pub cpu_s: Option<Seconds>,
     /// Refusals, each with the client's words and those of the log.
     pub refusals: Vec<JoinedRefusal>,
-    /// Where the sources contradict each other, in words.
-    pub disagreements: Vec<String>,
+    /// Where the sources contradict each other.
+    pub disagreements: Vec<Disagreement>,
     /// Lines of the log that were written faster than they could be read, and are lost.
     pub lost_lines: u64,
 }

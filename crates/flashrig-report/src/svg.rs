@@ -4,7 +4,6 @@
 use std::fmt::Write as _;
 
 use super::head;
-use crate::judge::fit::verdict_label;
 use flashrig_config::format_tokens;
 use flashrig_record::{Cell, CellVerdict, LoadRun};
 
@@ -287,7 +286,7 @@ fn beyond(run: &LoadRun, last: &Cell) -> String {
         .filter(|c| c.context_tokens == last.context_tokens && c.sessions > last.sessions)
         .find(|c| c.verdict != CellVerdict::Unknown);
     next.map_or_else(String::new, |c| {
-        format!(", {} {}", c.sessions, verdict_label(c.verdict))
+        format!(", {} {}", c.sessions, c.verdict.label())
     })
 }
 

@@ -1,6 +1,6 @@
 use super::*;
-use flashrig_record::ErrorDetail;
 use flashrig_record::testing::attempt;
+use flashrig_record::{ErrorDetail, RefusalKind};
 
 fn evidence<'a>(attempts: &'a [Attempt], transcript: &'a Summary, exit: Exit) -> Evidence<'a> {
     Evidence {
@@ -9,6 +9,7 @@ fn evidence<'a>(attempts: &'a [Attempt], transcript: &'a Summary, exit: Exit) ->
         transcript,
         end_required: true,
         attempts,
+        context_tokens: Some(8192),
         stderr_tail: "",
     }
 }
@@ -38,7 +39,7 @@ fn exit_0_after_a_failed_last_request_is_a_server_error() {
     let outcome = judge(&evidence(&attempts, &summary, Exit::Code(0)));
     assert_eq!(outcome.status, Status::ServerError);
     assert_eq!(
-        outcome.detail,
+        outcome.detail.to_string(),
         "the server was too busy for request 1 (529)"
     );
 }
@@ -51,7 +52,11 @@ fn exit_1_after_a_recovered_error_is_completed_and_says_so() {
     ];
     let outcome = judge(&evidence(&attempts, &done(), Exit::Code(1)));
     assert_eq!(outcome.status, Status::Completed);
-    assert!(outcome.detail.contains("code 1"), "{}", outcome.detail);
+    assert!(
+        outcome.detail.to_string().contains("code 1"),
+        "{}",
+        outcome.detail
+    );
 }
 
 #[test]
@@ -75,10 +80,7 @@ fn a_time_limit_amid_a_flowing_answer_says_that_it_flowed() {
     open.clocks.last_token_s = Some(flashrig_clock::Seconds(8.9));
     let attempts = [open];
     let message = cut_off_request(&attempts);
-    assert_eq!(
-        message.as_deref(),
-        Some("request 1 was still being answered")
-    );
+    assert_eq!(message, Some(RequestTrouble::StillAnswered { request: 1 }));
 }
 
 #[test]
@@ -88,12 +90,13 @@ fn a_time_limit_with_a_request_open_tells_how_long_the_server_was_silent() {
     let summary = Summary::default();
     let attempts = [open];
     let mut e = evidence(&attempts, &summary, Exit::Stopped);
-    e.ending = Ending::TimeLimit("not done within 8 s".to_owned());
+    e.ending = Ending::TimeLimit(Duration::from_secs(8));
     let outcome = judge(&e);
     assert_eq!(outcome.status, Status::Timeout);
     assert_eq!(
-        outcome.detail,
-        "not done within 8 s; request 1 was cut off when no further token had come for 7.0 s"
+        outcome.detail.to_string(),
+        "not done within 8 s; raise it with --time-limit, if the server is just slow; request 1 was \
+         cut off after 7.0 s without a further token"
     );
 }
 
@@ -107,7 +110,7 @@ fn a_time_limit_while_the_gate_held_the_request_is_not_laid_at_the_servers_door(
     });
     let message = cut_off_request(&[held]);
     assert_eq!(
-        message.as_deref(),
+        message.map(|m| m.to_string()).as_deref(),
         Some("request 1 had been held by flashrig's gate for 8.0 s")
     );
 }
@@ -124,7 +127,7 @@ fn a_crash_before_the_result_is_an_agent_error_with_its_last_words() {
     let outcome = judge(&e);
     assert_eq!(outcome.status, Status::AgentError);
     assert!(
-        outcome.detail.contains("out of cheese"),
+        outcome.detail.to_string().contains("out of cheese"),
         "{}",
         outcome.detail
     );
@@ -145,13 +148,31 @@ fn a_prompt_beyond_the_context_names_the_knob() {
     let outcome = judge(&evidence(&attempts, &done(), Exit::Code(1)));
     assert_eq!(outcome.status, Status::ServerRefused);
     assert!(
-        outcome.detail.starts_with("context too small"),
+        outcome.detail.to_string().starts_with("context too small"),
         "{}",
         outcome.detail
     );
     assert!(
-        outcome.detail.contains("40000 tokens requested"),
+        outcome
+            .detail
+            .to_string()
+            .contains("40000 tokens requested"),
         "{}",
         outcome.detail
+    );
+}
+
+#[test]
+fn an_agent_that_stops_before_any_request_is_quoted_with_the_context_that_it_was_given() {
+    let summary = Summary {
+        error: Some("Prompt is too long".into()),
+        ..Summary::default()
+    };
+    let outcome = judge(&evidence(&[], &summary, Exit::Code(1)));
+    assert_eq!(outcome.status, Status::NoRequest);
+    assert_eq!(
+        outcome.detail.to_string(),
+        "the agent exited with code 1 without any request to the server; its last error: Prompt is \
+         too long (it was told a context of 8192 tokens)"
     );
 }

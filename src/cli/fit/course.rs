@@ -96,7 +96,7 @@ impl Course {
                     left_out.reason
                 ))
             }
-            LoadWhat::ServerLife { life } => Some(format!("  {}", life.message)),
+            LoadWhat::ServerLife { life } => Some(format!("  {}", life.fact)),
             LoadWhat::RunResumed { .. }
             | LoadWhat::Calibrated { .. }
             | LoadWhat::RunFinished { .. } => None,
@@ -172,7 +172,7 @@ fn combination(sessions: u32, context_tokens: u64) -> String {
 
 fn outcome(measured: &Measured) -> Option<String> {
     let stop = measured.stopped.as_ref()?;
-    (stop.kind != StopKind::Interrupted).then(|| format!("  ended early: {}", stop.message))
+    (stop.kind != StopKind::Interrupted).then(|| format!("  ended early: {}", stop.reason))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Progress of `pair`: a live line for each session.
 
+use flashrig_config::format_seconds;
 use std::collections::BTreeMap;
 
 use super::activity::Activity;
@@ -7,7 +8,7 @@ use crate::cli::progress::Progress;
 use crate::cli::terminal::spinner;
 use crate::run::Step;
 use flashrig_clock::Stamp;
-use flashrig_record::{Role, Status, What};
+use flashrig_record::{Role, Status, What, joined};
 
 /// The sessions that run.
 #[derive(Debug, Default)]
@@ -49,7 +50,7 @@ fn line(what: &What) -> Option<String> {
         What::SessionEnded { session, .. } => {
             let wall = session
                 .wall_s
-                .map_or_else(String::new, |w| format!(" after {:.1} s", w.0));
+                .map_or_else(String::new, |w| format!(" after {}", format_seconds(w.0)));
             Some(format!(
                 "  {}: {}{wall}",
                 session.id,
@@ -65,20 +66,16 @@ fn line(what: &What) -> Option<String> {
         What::SessionVerified { session, .. } => Some(if session.failures.is_empty() {
             format!("  {}: verified, done", session.id)
         } else {
-            format!(
-                "  {}: not done: {}",
-                session.id,
-                session.failures.join("; ")
-            )
+            format!("  {}: not done: {}", session.id, joined(&session.failures))
         }),
-        What::ServerLife { life } => Some(life.message.clone()),
+        What::ServerLife { life } => Some(life.fact.to_string()),
         What::RoundFinished {
             round,
             valid: false,
             invalid_reasons,
         } => Some(format!(
             "round {round} is not compared: {}",
-            invalid_reasons.join("; ")
+            joined(invalid_reasons)
         )),
         What::RunStarted { .. }
         | What::ArmFinished { .. }
@@ -92,9 +89,18 @@ fn take(activity: &mut Activity, step: Step) {
         Step::Asked {
             role: Role::Probe, ..
         } => {}
-        Step::Held { number, role, at } => activity.held(number, role == Role::Side, at),
-        Step::Asked { number, role, at } => activity.asked(number, role == Role::Side, at),
-        Step::Generating { number, events, at } => activity.generating(number, events, at),
+        Step::Held {
+            number,
+            role,
+            progress,
+            at,
+        } => activity.held(number, role == Role::Side, progress, at),
+        Step::Asked {
+            number,
+            role,
+            progress,
+            at,
+        } => activity.asked(number, role == Role::Side, progress, at),
         Step::Answered { number, at, .. } => activity.answered(number, at),
         Step::Turn => activity.turn(),
         Step::Tool(detail) => activity.tool(detail),

@@ -85,8 +85,9 @@ impl Shown {
                 format!("measured in {}", format_seconds(unit.took_s.0))
             }
             UnitOutcome::Failed => {
-                let message = unit.message.as_deref().unwrap_or("for an unknown reason");
-                format!("failed: {message}")
+                let failure = unit.failure.as_ref();
+                let why = failure.map_or_else(String::new, |failure| format!(": {failure}"));
+                format!("failed{why}")
             }
         };
         format!("  {what}; {}", sweep_left(left, seconds))

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
-use flashrig_record::SettingProof;
+use flashrig_record::{ProofSource, SettingProof};
 use flashrig_server::{LogEvent, LogPattern, events, same_value};
 
 /// Settings are told when a server starts, or at its first request.
@@ -50,7 +50,7 @@ fn proofs(
             value: value.to_owned(),
             engaged: Some(same_value(value, reported)),
             reported: Some(reported.clone()),
-            reported_by: Some(format!("the log: {line}")),
+            reported_by: Some(ProofSource::Log { line: line.clone() }),
         })
     };
     sets.iter().filter_map(of_set).collect()
@@ -87,7 +87,7 @@ mod tests {
                 ("prefill_chunk", Some(false)),
             ]
         );
-        let by = proofs[0].reported_by.as_deref().unwrap();
-        assert!(by.starts_with("the log: Concurrency: "), "{by}");
+        let by = proofs[0].reported_by.as_ref().unwrap();
+        assert!(matches!(by, ProofSource::Log { line } if line.starts_with("Concurrency: ")));
     }
 }

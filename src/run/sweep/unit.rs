@@ -14,7 +14,9 @@ use flashrig_config::error_chain;
 use flashrig_process::{
     ExitStatus, Output, OutputLimits, Prepared, Running, Sandbox, Spec, StopReason, TreeEnd,
 };
-use flashrig_record::{SettingProof, SweepSpec, Unit, UnitBegun, UnitOutcome};
+use flashrig_record::{
+    SettingProof, SweepSpec, Unit, UnitBegun, UnitFailure, UnitFault, UnitOutcome,
+};
 use flashrig_report::judge::sweep::{Reading, of_load, of_pair};
 
 /// For the measured command to bring its own sessions to an end after it was asked to.
@@ -35,8 +37,8 @@ const LIMITS: OutputLimits = OutputLimits {
 /// How the process ended.
 struct Ended {
     status: Option<ExitStatus>,
-    message: Option<String>,
-    leftovers: Option<String>,
+    error: Option<String>,
+    leftovers: Option<UnitFault>,
 }
 
 /// Measures a unit; `None` when it was stopped before its end.
@@ -61,17 +63,22 @@ pub async fn measure(context: &SweepContext, spec: &SweepSpec, begun: &UnitBegun
         .map(|r| r.faults.clone())
         .unwrap_or_default();
     faults.extend(ended.leftovers);
-    let message = failed.then(|| {
+    let failure = failed.then(|| {
         let of_run = reading.as_ref().and_then(|r| r.failed.clone());
-        let of_end = match ended.status {
-            Some(status) => format!("it ended with {status} and left no record"),
-            None => "its end is unknown: the helper that watched it was lost".to_owned(),
+        let of_command = || {
+            let error = ended.error?;
+            Some(UnitFailure::CommandFailed { error })
+        };
+        let of_record = || {
+            let error = unreadable?;
+            Some(UnitFailure::Unreadable { error })
         };
         of_run
-            .filter(|message| !message.is_empty())
-            .or(ended.message)
-            .or(unreadable)
-            .unwrap_or(of_end)
+            .or_else(of_command)
+            .or_else(of_record)
+            .unwrap_or(UnitFailure::NoRecord {
+                exit: ended.status.map(|status| status.to_string()),
+            })
     });
     let mut server = reading.as_ref().map(|r| r.server.clone());
     if let (Some(server), Some(run)) = (&mut server, &run) {
@@ -99,7 +106,7 @@ pub async fn measure(context: &SweepContext, spec: &SweepSpec, begun: &UnitBegun
         } else {
             UnitOutcome::Measured
         },
-        message,
+        failure,
         faults,
         client_bottleneck: reading.as_ref().and_then(|r| r.client_bottleneck),
         figures: reading
@@ -144,7 +151,7 @@ async fn run(context: &SweepContext, spec: &SweepSpec, begun: &UnitBegun, folder
     process.limits = LIMITS;
     let not_started = |error: anyhow::Error| Ended {
         status: None,
-        message: Some(error_chain(&error)),
+        error: Some(error_chain(&error)),
         leftovers: None,
     };
     let running = match Prepared::new(process).await {
@@ -191,14 +198,14 @@ async fn follow(context: &SweepContext, running: Running) -> Ended {
     }
     let leftovers = match ended.tree {
         TreeEnd::Survivors(left) => {
-            let left: Vec<String> = left.into_iter().map(|l| l.command).collect();
-            Some(format!("processes were left running: {}", left.join("; ")))
+            let commands = left.into_iter().map(|l| l.command).collect();
+            Some(UnitFault::ProcessesLeft { commands })
         }
         TreeEnd::Gone | TreeEnd::GoneAsFarAsSeen => None,
     };
     Ended {
         status: ended.leader.map(|leader| leader.status),
-        message: tail.label(),
+        error: tail.label(),
         leftovers,
     }
 }

@@ -8,6 +8,7 @@
 mod cell;
 mod check;
 mod codes;
+mod counted;
 mod load;
 mod placed;
 mod round;
@@ -29,6 +30,7 @@ use serde_json::{Map, Value};
 pub use cell::*;
 pub use check::*;
 pub use codes::{Code, codes};
+pub use counted::*;
 pub use load::*;
 pub use placed::*;
 pub use round::*;

@@ -36,7 +36,7 @@ pub enum ServerLoss {
 }
 
 /// How the process of a server ended, and what that means.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerExit {
     /// Exit code; `null` when a signal ended it, or when nobody knows.
     pub exit_code: Option<i32>,
@@ -49,6 +49,9 @@ pub struct ServerExit {
     pub out_of_memory_kills: Option<bool>,
     /// A line of its log that speaks of a lack of memory.
     pub memory_line: Option<String>,
+    /// Why it did not get ready when it was started again; `null` when it was ready before.
+    #[serde(default)]
+    pub restart_error: Option<String>,
 }
 
 /// The end of a server's log.

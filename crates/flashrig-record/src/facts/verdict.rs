@@ -4,7 +4,7 @@ use flashrig_clock::Seconds;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{InvalidReason, Placed, ServerLoss, SessionFailure};
+use super::{InvalidReason, MissingField, Placed, ServerLoss, SessionFailure};
 use crate::{ArmKind, ServerEvent};
 
 /// Why the verdict is not a plain pass: `reasons` of the verdict of `pair`.
@@ -176,15 +176,6 @@ pub struct Destination {
     pub address: String,
     /// Requests.
     pub requests: u64,
-}
-
-/// A required field that streams lack.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct MissingField {
-    /// The field, e.g. `message_start.message.usage`.
-    pub field: String,
-    /// Streams that lack it.
-    pub streams: u64,
 }
 
 super::fact!(VerdictReason, Warning);

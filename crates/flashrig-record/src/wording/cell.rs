@@ -3,9 +3,9 @@
 use std::fmt::{Display, Formatter, Result};
 
 use super::placed::in_rounds;
-use super::plural;
 use super::verdict::inconclusive;
 use crate::{CellReason, CellStopReason, LeftOutReason, Outcome, RecallWanted, TtftReason};
+use flashrig_units::plural;
 
 impl Display for CellStopReason {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
@@ -69,7 +69,7 @@ impl Display for LeftOutReason {
             Self::ServerGone => return f.write_str("not tried: the server was gone"),
             Self::Other { text } => return f.write_str(text),
         };
-        let sessions = plural((*sessions).into(), "session");
+        let sessions = plural(*sessions, "session");
         write!(f, "the server {did} {sessions} at this context length")
     }
 }

@@ -3,8 +3,9 @@
 use std::fmt::{Display, Formatter, Result};
 
 use super::server::restarted;
-use super::{format_tokens, in_a_row, times_over};
+use super::{in_a_row, times_over};
 use crate::{CellPlace, FailedSize, LoadWarning};
+use flashrig_units::format_tokens;
 
 impl Display for LoadWarning {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {

@@ -10,6 +10,4 @@ mod session;
 mod sweep;
 mod verdict;
 
-pub use numbers::{
-    format_count, format_duration, format_seconds, format_tokens, in_a_row, plural, times_over,
-};
+pub use numbers::{in_a_row, times_over};

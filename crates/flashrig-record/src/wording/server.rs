@@ -3,12 +3,12 @@
 use std::fmt::{Display, Formatter, Result};
 use std::time::Duration;
 
-use super::{format_count, format_duration, format_seconds};
 use crate::{
     Disagreement, Life, LifeFact, LogTail, NotRestarted, ProofSource, Pulse, ServerEvent,
     ServerExit, ServerLoss, Stall, StoppedBecause, ThreeWays,
 };
 use flashrig_clock::Seconds;
+use flashrig_units::{format_count, format_duration, format_seconds, plural};
 
 impl ServerLoss {
     /// The sentence without the end of the log.
@@ -40,6 +40,9 @@ impl Display for ServerLoss {
 
 impl Display for ServerExit {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        if let Some(error) = &self.restart_error {
+            return write!(f, "did not come back: {error}");
+        }
         match (self.exit_code, self.signal) {
             (None, None) => f.write_str("was lost: its supervising helper was killed")?,
             (Some(0), _) => f.write_str("ended by itself, with exit code 0")?,
@@ -107,7 +110,7 @@ impl Stall {
             waited,
             ..
         } = self;
-        let requests = super::plural((*sent).into(), "request");
+        let requests = plural(*sent, "request");
         let first = match generated {
             0 => format!("{who} accepted {requests} and generated for none"),
             k if sent.saturating_sub(*k) < *waited => format!(

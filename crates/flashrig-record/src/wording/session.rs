@@ -2,11 +2,11 @@
 
 use std::fmt::{Display, Formatter, Result};
 
-use super::plural;
 use super::server::limit;
 use crate::{
     CheckDetail, Exit, Outcome, RefusalKind, RequestTrouble, SessionDetail, SessionFailure,
 };
+use flashrig_units::plural;
 
 impl Display for SessionDetail {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
@@ -109,11 +109,21 @@ impl Display for SessionDetail {
                 changes,
             } => write!(
                 f,
-                "the repository {repository} itself was changed while the session ran: {}",
-                changes.join("; ")
+                "the repository {repository} changed while sessions ran: {}",
+                shortened(changes)
             ),
             Self::Other { text } => f.write_str(text),
         }
+    }
+}
+
+/// The first few, and how many more there are: `a, b, c and 7 more`.
+fn shortened(changes: &[String]) -> String {
+    const NAMED: usize = 3;
+    let named = changes[..changes.len().min(NAMED)].join(", ");
+    match changes.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
     }
 }
 

@@ -3,8 +3,12 @@
 use std::fmt::{Display, Formatter, Result};
 
 use super::placed::in_rounds;
-use super::{format_tokens, plural, times_over};
-use crate::{NamedUnit, RowFault, RunState, SweepWarning, UnitFailure, UnitFault, joined};
+use super::times_over;
+use crate::{
+    NamedUnit, ProofSource, RowFault, RowProof, RunState, SweepWarning, UnitFailure, UnitFault,
+    joined,
+};
+use flashrig_units::{format_tokens, plural};
 
 impl Display for UnitFailure {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
@@ -94,11 +98,11 @@ impl Display for RowFault {
             }
             Self::UnitFault { rounds, fault } => write!(f, "{}: {fault}", in_rounds(rounds)),
             Self::SettingDidNothing { name, told, by } => {
-                let told = told.as_deref().unwrap_or("another value");
-                let by = by
-                    .as_ref()
-                    .map_or_else(|| "itself".to_owned(), ToString::to_string);
-                write!(f, "{name} did nothing: the server reports {told} ({by})")
+                write!(
+                    f,
+                    "{name} did nothing: {}",
+                    contradiction(told.as_ref(), by.as_ref())
+                )
             }
             Self::OtherServer { what, was, then } => {
                 let known =
@@ -113,6 +117,19 @@ impl Display for RowFault {
             Self::Other { text } => f.write_str(text),
         }
     }
+}
+
+impl RowProof {
+    /// What the server reports instead of the value that it was given.
+    pub fn contradiction(&self) -> String {
+        contradiction(self.reported.as_ref(), self.by.as_ref())
+    }
+}
+
+fn contradiction(told: Option<&String>, by: Option<&ProofSource>) -> String {
+    let told = told.map_or("another value", String::as_str);
+    let by = by.map_or_else(|| "itself".to_owned(), ToString::to_string);
+    format!("the server reports {told} ({by})")
 }
 
 impl Display for SweepWarning {

@@ -3,8 +3,12 @@
 use std::fmt::{Display, Formatter, Result};
 
 use super::server::restarted;
-use super::{plural, times_over};
-use crate::{Destination, InvalidReason, MissingField, VerdictReason, Warning, joined};
+use super::times_over;
+use crate::{
+    Destination, InvalidReason, MissingField, OtherModel, UnknownRoute, VerdictReason, Warning,
+    joined,
+};
+use flashrig_units::plural;
 
 impl Display for InvalidReason {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
@@ -69,7 +73,7 @@ impl Display for VerdictReason {
 pub(super) fn inconclusive(low: f64, high: f64, more_rounds: Option<u32>) -> String {
     let more = more_rounds.map_or_else(
         || "more rounds would not settle it at this spread".to_owned(),
-        |n| format!("about {} would settle it", plural(n.into(), "more round")),
+        |n| format!("about {} would settle it", plural(n, "more round")),
     );
     format!(
         "the 95% interval of the worst slowdown, {low:.2} to {high:.2}, straddles a threshold; {more}"
@@ -216,5 +220,22 @@ impl Display for Destination {
 impl Display for MissingField {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         write!(f, "{} ({})", self.field, self.streams)
+    }
+}
+
+impl Display for OtherModel {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        write!(f, "{} -> {} ({})", self.asked, self.answered, self.answers)
+    }
+}
+
+impl Display for UnknownRoute {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        write!(f, "{} {} -> ", self.method, self.path)?;
+        match self.status {
+            Some(status) => write!(f, "{status}")?,
+            None => f.write_str("no answer")?,
+        }
+        write!(f, " ({})", self.requests)
     }
 }

@@ -1,16 +1,15 @@
-//! Which sessions tried to leave the machine, in words.
+//! Which sessions tried to leave the machine.
 
 use std::collections::BTreeMap;
 
-use flashrig_record::{EgressFact, EgressOutcome, Run};
+use flashrig_record::{Destination, EgressFact, EgressOutcome, Place, Placed, Run, Warning, group};
 
 /// Destinations that are named; more are counted.
 const NAMED: usize = 6;
 
-/// A line for each session name and outcome, over all rounds and arms: who was asked for, and how
-/// often. Empty when nobody asked for anything beyond the machine.
-pub fn egress_lines(run: &Run) -> Vec<String> {
-    let mut lines = Vec::new();
+/// Who asked for anything beyond the machine, over all rounds and arms, and for whom.
+pub fn egress(run: &Run) -> Vec<Placed<Warning>> {
+    let mut found = Vec::new();
     for spec in &run.spec.sessions {
         let of = |outcome| {
             let facts = run
@@ -23,24 +22,22 @@ pub fn egress_lines(run: &Run) -> Vec<String> {
                 .filter(move |f| f.outcome == outcome);
             destinations(facts)
         };
-        if let Some(whom) = of(EgressOutcome::Refused) {
-            lines.push(format!(
-                "{} tried to leave the machine: {whom}, refused",
-                spec.id
-            ));
+        if let Some((destinations, more)) = of(EgressOutcome::Refused) {
+            let warning = Warning::TriedToLeave { destinations, more };
+            found.push((Place::session(&spec.id), warning));
         }
-        if let Some(whom) = of(EgressOutcome::Allowed) {
-            lines.push(format!(
-                "{} left the machine, as allowed: {whom}; its time depends on others",
-                spec.id
-            ));
+        if let Some((destinations, more)) = of(EgressOutcome::Allowed) {
+            let warning = Warning::LeftMachine { destinations, more };
+            found.push((Place::session(&spec.id), warning));
         }
     }
-    lines
+    group(found)
 }
 
-/// `a.example:443 (3 times), b.example:80 (once)`, most often asked for first.
-fn destinations<'f>(facts: impl Iterator<Item = &'f EgressFact>) -> Option<String> {
+/// Most often asked for first, and how many are not named; `None` without any.
+fn destinations<'f>(
+    facts: impl Iterator<Item = &'f EgressFact>,
+) -> Option<(Vec<Destination>, u64)> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for fact in facts {
         let name = match (&fact.host, fact.port) {
@@ -50,19 +47,15 @@ fn destinations<'f>(facts: impl Iterator<Item = &'f EgressFact>) -> Option<Strin
         };
         *counts.entry(name).or_default() += fact.count;
     }
-    let mut counts: Vec<(String, u64)> = counts.into_iter().collect();
-    counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    let mut message: Vec<String> = counts
-        .iter()
-        .take(NAMED)
-        .map(|(name, count)| match count {
-            1 => format!("{name} (once)"),
-            2 => format!("{name} (twice)"),
-            n => format!("{name} ({n} times)"),
-        })
+    let counts = counts.into_iter();
+    let mut named: Vec<Destination> = counts
+        .map(|(address, requests)| Destination { address, requests })
         .collect();
-    if counts.len() > NAMED {
-        message.push(format!("{} more destinations", counts.len() - NAMED));
-    }
-    (!message.is_empty()).then(|| message.join(", "))
+    named.sort_by(|a, b| {
+        let most = b.requests.cmp(&a.requests);
+        most.then_with(|| a.address.cmp(&b.address))
+    });
+    let more = named.len().saturating_sub(NAMED) as u64;
+    named.truncate(NAMED);
+    (!named.is_empty()).then_some((named, more))
 }

@@ -2,88 +2,81 @@
 
 use std::collections::BTreeMap;
 
-use super::server_event::{event_message, is_explained, names};
-use flashrig_record::{Arm, CheckOutcome, Functional, LifeKind, Run, RunState, Session, Status};
+use super::server_event::is_explained;
+use flashrig_record::{
+    Arm, CheckOutcome, Functional, LifeFact, LifeKind, Place, Placed, Run, RunState, ServerLoss,
+    Session, SessionFailure, Status, VerdictReason, group,
+};
 
-/// Why a session does not count as done; empty when it does. `diff_exceeded` are the task's size
-/// limits that the patch broke, in words.
-pub fn session_failures(session: &Session, diff_exceeded: &[String]) -> Vec<String> {
+/// Why a session does not count as done; empty when it does. `exceeded` are the task's size limits
+/// that the patch broke.
+pub fn session_failures(session: &Session, exceeded: Vec<SessionFailure>) -> Vec<SessionFailure> {
     let mut why = Vec::new();
     if !session.status.is_completed() {
-        why.push(session.detail.clone());
+        why.push(SessionFailure::NotCompleted {
+            status: session.status,
+            detail: session.detail.clone(),
+        });
     }
     if session.status == Status::Interrupted {
         return why;
     }
+    let failed = || {
+        let checks = session.checks.iter();
+        checks.filter(|check| check.outcome != CheckOutcome::Passed)
+    };
     if let Some(diff) = &session.diff {
-        if diff.files == 0
-            && session
-                .checks
-                .iter()
-                .any(|c| c.outcome != CheckOutcome::Passed)
-        {
-            why.push("the agent changed nothing".to_owned());
+        if diff.files == 0 && failed().next().is_some() {
+            why.push(SessionFailure::NothingChanged);
         }
         if !diff.protected_touched.is_empty() {
-            why.push(format!(
-                "protected files touched: {}",
-                diff.protected_touched.join(", ")
-            ));
+            let paths = diff.protected_touched.clone();
+            why.push(SessionFailure::ProtectedTouched { paths });
         }
     }
-    for check in session
-        .checks
-        .iter()
-        .filter(|c| c.outcome != CheckOutcome::Passed)
-    {
-        why.push(format!("check {:?} {}", check.name, check.detail));
-    }
+    why.extend(failed().map(|check| SessionFailure::CheckFailed {
+        check: check.name.clone(),
+        detail: check.detail.clone(),
+    }));
     if !session.verified {
-        why.push("not verified".to_owned());
+        why.push(SessionFailure::NotVerified);
     }
-    why.extend(diff_exceeded.iter().cloned());
+    why.extend(exceeded);
     if session.refusals > 0 {
-        why.push(format!(
-            "{} of its requests refused or answered with an error",
-            session.refusals
-        ));
+        let requests = session.refusals;
+        why.push(SessionFailure::RequestsRefused { requests });
     }
     if session.long_prompts > 0 {
-        why.push(format!(
-            "{} of its prompts refused by flashrig's gateway as longer than --max-prompt",
-            session.long_prompts
-        ));
+        let prompts = session.long_prompts;
+        why.push(SessionFailure::PromptsTooLong { prompts });
     }
     if session.lost_streams > 0 {
-        why.push(format!("{} of its answers broke off", session.lost_streams));
+        let answers = session.lost_streams;
+        why.push(SessionFailure::AnswersBrokeOff { answers });
     }
     why
 }
 
 /// The verdict over all sessions of all rounds, with its reasons.
-pub fn judge(run: &Run, state: RunState) -> (Functional, Vec<String>) {
-    let mut failed: Vec<Failed> = Vec::new();
-    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+pub fn judge(run: &Run, state: RunState) -> (Functional, Vec<Placed<VerdictReason>>) {
+    let mut failed: Vec<(&Session, Place)> = Vec::new();
+    let mut ran: BTreeMap<&str, usize> = BTreeMap::new();
     let (mut unreported, mut failed_by_itself) = (false, false);
     let arms = run
         .rounds
         .iter()
         .flat_map(|r| r.arms.iter().map(move |a| (r.index, a)));
-    let mut events: Vec<String> = Vec::new();
+    let mut reasons = Vec::new();
     for (round, arm) in arms {
-        let place = format!("{}, round {round}", arm.kind.label());
-        let of_server = arm.server_events.iter();
-        let of_server = of_server.filter(|_| arm.server_lost.is_none());
-        events.extend(of_server.map(|event| {
-            let (who, what) = (names(event), event_message(event));
-            format!("{who} ({place}): one failure of the server: {what}")
-        }));
-        for session in arm
-            .sessions
-            .iter()
-            .filter(|s| s.status != Status::Interrupted)
-        {
-            *seen.entry(&session.id).or_default() += 1;
+        let place = Place::arm(arm.kind).in_round(round);
+        if arm.server_lost.is_none() {
+            let events = arm.server_events.iter().cloned();
+            let events = events.map(|event| VerdictReason::ServerFailed { event });
+            reasons.extend(group(events.map(|event| (place.clone(), event))));
+        }
+        let sessions = arm.sessions.iter();
+        for session in sessions.filter(|s| s.status != Status::Interrupted) {
+            *ran.entry(&session.id).or_default() += 1;
             if session.failures.is_empty() {
                 continue;
             }
@@ -92,42 +85,71 @@ pub fn judge(run: &Run, state: RunState) -> (Functional, Vec<String>) {
             } else {
                 failed_by_itself = true;
             }
-            if is_explained(arm, session) {
-                continue;
-            }
-            let why = session.failures.join("; ");
-            match failed
-                .iter_mut()
-                .find(|f| f.id == session.id && f.why == why)
-            {
-                Some(known) => known.places.push(place.clone()),
-                None => failed.push(Failed {
-                    id: &session.id,
-                    why,
-                    places: vec![place.clone()],
-                }),
+            if !is_explained(arm, session) {
+                let session_there = Place::session(&session.id).in_arm(arm.kind);
+                failed.push((session, session_there.in_round(round)));
             }
         }
     }
-    for death in run.server.life.iter().filter(|l| l.what == LifeKind::Died) {
+    for loss in losses(run) {
         unreported = true;
-        let said = |message: &String| message.contains(&death.message);
-        let mut rounds = run.rounds.iter();
-        if !rounds.any(|round| round.invalid_reasons.iter().any(said)) {
-            events.push(death.message.clone());
+        let mut known = run.rounds.iter().flat_map(|round| &round.invalid_reasons);
+        if !known.any(|reason| reason.fact.loss() == Some(loss)) {
+            reasons.push(VerdictReason::ServerLost { loss: loss.clone() }.into());
         }
     }
     let functional = if failed_by_itself {
         Functional::Fail
-    } else if unreported || seen.is_empty() {
+    } else if unreported || ran.is_empty() {
         Functional::Unknown
     } else if state == RunState::Finished {
         Functional::Pass
     } else {
         Functional::Unknown
     };
-    events.extend(failed.iter().map(|f| f.label(seen[f.id])));
-    (functional, events)
+    reasons.extend(of_sessions(&failed, &ran));
+    (functional, reasons)
+}
+
+/// How the server was lost, each time.
+fn losses(run: &Run) -> impl Iterator<Item = &ServerLoss> {
+    let died = run.server.life.iter().filter(|l| l.what == LifeKind::Died);
+    died.filter_map(|life| match &life.fact {
+        LifeFact::Lost { loss } => Some(loss),
+        _ => None,
+    })
+}
+
+/// Equal failures once, with the sessions that have them. A session that failed so every time is
+/// named without arms and rounds.
+fn of_sessions(
+    failed: &[(&Session, Place)],
+    ran: &BTreeMap<&str, usize>,
+) -> Vec<Placed<VerdictReason>> {
+    let reasons = failed.iter().map(|(session, place)| {
+        let same = failed
+            .iter()
+            .filter(|(other, _)| other.id == session.id && other.failures == session.failures);
+        let times = same.count();
+        let always = times > 1 && ran.get(session.id.as_str()) == Some(&times);
+        let place = if always {
+            Place::session(&session.id)
+        } else {
+            place.clone()
+        };
+        let failures = session.failures.clone();
+        (place, VerdictReason::SessionFailed { failures })
+    });
+    let mut grouped = group(reasons);
+    for reason in &mut grouped {
+        let mut known = Vec::new();
+        reason.places.retain(|place| {
+            let is_new = !known.contains(place);
+            known.push(place.clone());
+            is_new
+        });
+    }
+    grouped
 }
 
 /// Whether it cannot be told if the session's work was done: the rig failed, a check could not be
@@ -143,24 +165,6 @@ fn is_unreported(arm: &Arm, session: &Session) -> bool {
         || (session.status.is_completed() && !session.verified)
 }
 
-/// A session that failed in one way, and where it did.
-struct Failed<'r> {
-    id: &'r str,
-    why: String,
-    places: Vec<String>,
-}
-
-impl Failed<'_> {
-    /// `of` is the number of times that the session ran.
-    fn label(&self, of: usize) -> String {
-        let places = match self.places.len() {
-            n if n == of && n > 1 => format!("all {n} times"),
-            _ => self.places.join(" and "),
-        };
-        format!("{} ({places}): {}", self.id, self.why)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,10 +174,13 @@ mod tests {
     fn a_completed_session_whose_checks_passed_has_no_failure() {
         let mut s = session("a", 0.0, 1.0);
         s.verified = false;
-        assert_eq!(session_failures(&s, &[]), ["not verified"]);
+        assert_eq!(
+            session_failures(&s, Vec::new()),
+            [SessionFailure::NotVerified]
+        );
         s.verified = true;
         s.checks = vec![check(CheckOutcome::Passed)];
-        assert!(session_failures(&s, &[]).is_empty());
+        assert!(session_failures(&s, Vec::new()).is_empty());
     }
 
     #[test]
@@ -186,8 +193,10 @@ mod tests {
             ..Default::default()
         });
         assert_eq!(
-            session_failures(&s, &[]),
-            ["protected files touched: tests/a.rs"]
+            session_failures(&s, Vec::new()),
+            [SessionFailure::ProtectedTouched {
+                paths: vec!["tests/a.rs".into()]
+            }]
         );
     }
 
@@ -196,24 +205,32 @@ mod tests {
         let mut s = session("a", 0.0, 1.0);
         s.checks = vec![check(CheckOutcome::Passed)];
         (s.refusals, s.lost_streams) = (2, 1);
-        assert_eq!(session_failures(&s, &[]).len(), 2);
+        assert_eq!(session_failures(&s, Vec::new()).len(), 2);
     }
 
     #[test]
     fn what_the_loss_of_the_server_cut_short_is_neither_done_nor_a_fault_of_the_agents() {
         use flashrig_record::testing::{arm, run};
-        use flashrig_record::{ArmKind, Round};
+        use flashrig_record::{ArmKind, Fact as _, InvalidReason, Round, ServerLife, ServerLoss};
         let mut cut = session("a", 0.0, 1.0);
         cut.status = Status::ServerError;
-        cut.failures = vec!["the server died".into()];
+        cut.failures = vec![SessionFailure::NotVerified];
+        let loss = ServerLoss::other("the server died".into());
         let mut lost = arm(ArmKind::Together, vec![cut]);
-        lost.server_lost = Some("the server died".into());
+        lost.server_lost = Some(loss.clone());
         let mut record = run(&["a"]);
         record.rounds = vec![Round {
             index: 1,
             valid: false,
-            invalid_reasons: vec!["together: the server died".into()],
+            invalid_reasons: vec![InvalidReason::ServerLost { loss: loss.clone() }.into()],
             arms: vec![lost],
+        }];
+        record.server.life = vec![ServerLife {
+            at_s: flashrig_clock::Seconds(0.5),
+            what: LifeKind::Died,
+            fact: LifeFact::Lost { loss },
+            last_lines: Vec::new(),
+            ready_after_s: None,
         }];
         let (functional, reasons) = judge(&record, RunState::Finished);
         assert_eq!(functional, Functional::Unknown);
@@ -227,7 +244,7 @@ mod tests {
         flashrig_record::CheckResult {
             name: "c".into(),
             outcome,
-            detail: "said so".into(),
+            detail: flashrig_record::CheckDetail::Passed,
             exit_code: Some(0),
             duration_s: flashrig_clock::Seconds(0.1),
             output_tail: String::new(),

@@ -2,7 +2,7 @@
 
 use super::time::{makespan_ratio, two_arms, worst_of};
 use crate::stats;
-use flashrig_record::{Arm, ArmKind, GatedVerdict, Run};
+use flashrig_record::{Arm, ArmKind, GatedVerdict, Placed, Run, Warning};
 
 /// Below this a request was let in at once; what is left is the rig's own work.
 const HELD_S: f64 = 0.005;
@@ -38,7 +38,7 @@ pub fn judge(run: &Run) -> Option<GatedVerdict> {
 }
 
 /// What a reader should know about the gated arm.
-pub fn warnings(run: &Run) -> Vec<String> {
+pub fn warnings(run: &Run) -> Vec<Placed<Warning>> {
     let Some(gate) = run.spec.gate else {
         return Vec::new();
     };
@@ -52,11 +52,8 @@ pub fn warnings(run: &Run) -> Vec<String> {
     let mut out = Vec::new();
     let known = splits().flatten().count() > 0;
     if known && splits().flatten().all(|s| s.gate_s.0 < HELD_S) {
-        out.push(format!(
-            "the gate never held a session back: {} at once was enough, so the gated arm is a \
-             second arm together",
-            gate.limit
-        ));
+        let limit = gate.limit;
+        out.push(Warning::GateIdle { limit }.into());
     }
     let shares = run
         .rounds
@@ -66,12 +63,12 @@ pub fn warnings(run: &Run) -> Vec<String> {
         .filter_map(|(g, b)| Some((g.cached_share?, b.cached_share?)))
         .find(|(g, b)| (g - b).abs() > super::warnings::CACHED_SHARE_TOLERANCE);
     if let Some((g, b)) = shares {
-        out.push(format!(
-            "the arms differ in cached prompt tokens: {:.0}% gated, {:.0}% back to back; part of \
-             the gated ratio is the cache, not the gate",
-            g * 100.0,
-            b * 100.0
-        ));
+        let differs = Warning::CacheDiffers {
+            beside: ArmKind::Gated,
+            cached_share: g,
+            alone_cached_share: b,
+        };
+        out.push(differs.into());
     }
     out
 }
@@ -106,10 +103,10 @@ mod tests {
             arm_figures(arm, None);
         }
         let kinds = [ArmKind::Together, ArmKind::Gated, ArmKind::BackToBack];
-        let (valid, invalid_reasons) = round_validity(&arms, 2, &kinds);
+        let invalid_reasons = round_validity(&arms, 2, &kinds);
         Round {
             index: 1,
-            valid,
+            valid: invalid_reasons.is_empty(),
             invalid_reasons,
             arms,
         }
@@ -139,13 +136,12 @@ mod tests {
         let mut bad = round([8.0, 8.0], [4.0, 6.0], [2.0, 4.0]);
         bad.arms[1].sessions[0].refusals = 1;
         let kinds = [ArmKind::Together, ArmKind::Gated, ArmKind::BackToBack];
-        let (valid, reasons) = round_validity(&bad.arms, 2, &kinds);
-        assert!(!valid);
+        let reasons = round_validity(&bad.arms, 2, &kinds);
         assert_eq!(
-            reasons,
-            ["a gated: 1 requests refused, 0 answers broken off"]
+            reasons[0].to_string(),
+            "a (gated): 1 request refused, 0 answers broken off"
         );
-        bad.valid = valid;
+        bad.valid = false;
         let verdict = judge(&gated_run(vec![bad])).unwrap();
         assert_eq!(verdict.gated_over_together.value, None);
         assert_eq!(verdict.worst_slowdown.n, 0);
@@ -171,7 +167,7 @@ mod tests {
             }
         };
         hold(&mut run, 0.001);
-        assert!(warnings(&run)[0].starts_with("the gate never held a session back"));
+        assert_eq!(warnings(&run)[0].fact, Warning::GateIdle { limit: 1 });
         hold(&mut run, 1.0);
         assert!(warnings(&run).is_empty());
     }

@@ -19,7 +19,7 @@ mod warnings;
 
 use flashrig_record::{Functional, Run, RunState, TimeVerdict, Verdict};
 
-pub use egress::egress_lines;
+pub use egress::egress;
 pub use functional::session_failures;
 pub use models::other_models;
 pub use round::{arm_figures, round_validity};

@@ -1,6 +1,8 @@
 //! Whether the model that answered is the one that was asked for.
 
-use flashrig_record::{Attempt, LoadRun, Run};
+use flashrig_record::{
+    Attempt, LoadRun, LoadWarning, OtherModel, Place, Placed, Run, Warning, group,
+};
 
 /// Different pairs of models that are listed.
 const LISTED: usize = 20;
@@ -14,58 +16,65 @@ fn is_same(asked: &str, answered: &str) -> bool {
 }
 
 /// Pairs of names with how often each was seen, in order of the first.
-fn counted<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(&'a str, &'a str, u32)> {
-    let mut found: Vec<(&str, &str, u32)> = Vec::new();
+fn counted<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<OtherModel> {
+    let mut found: Vec<OtherModel> = Vec::new();
     for (asked, answered) in pairs.filter(|(asked, answered)| !is_same(asked, answered)) {
-        match found.iter().position(|f| (f.0, f.1) == (asked, answered)) {
-            Some(known) => found[known].2 += 1,
-            None if found.len() < LISTED => found.push((asked, answered, 1)),
+        let is_full = found.len() >= LISTED;
+        let is_it = |f: &&mut OtherModel| f.asked == asked && f.answered == answered;
+        match found.iter_mut().find(is_it) {
+            Some(known) => known.answers += 1,
+            None if !is_full => found.push(OtherModel {
+                asked: asked.to_owned(),
+                answered: answered.to_owned(),
+                answers: 1,
+            }),
             None => {}
         }
     }
     found
 }
 
-/// Answers to a session that named another model than the one asked for, as
-/// `ASKED -> ANSWERED (COUNT)`.
-pub fn other_models(attempts: &[Attempt]) -> Vec<String> {
+/// Answers to a session that named another model than the one asked for.
+pub fn other_models(attempts: &[Attempt]) -> Vec<OtherModel> {
     let pairs = attempts
         .iter()
         .filter_map(|a| Some((a.model.as_deref()?, a.answered_model.as_deref()?)));
-    let message = |(asked, answered, count)| format!("{asked} -> {answered} ({count})");
-    counted(pairs).into_iter().map(message).collect()
+    counted(pairs)
 }
 
-/// The same of all sessions of a run of agents, in words.
-pub fn of_agents(run: &Run) -> Vec<String> {
+/// The same of all sessions of a run of agents.
+pub fn of_agents(run: &Run) -> Vec<Placed<Warning>> {
     let arms = run.rounds.iter().flat_map(|r| &r.arms);
-    let mut reported: Vec<String> = Vec::new();
+    let mut found: Vec<(Place, Warning)> = Vec::new();
     for session in arms.flat_map(|a| &a.sessions) {
-        for pair in &session.other_models {
-            let pair = pair.rsplit_once(" (").map_or(&**pair, |(names, _)| names);
-            let message = format!(
-                "another model than the one asked for answered {}: {pair}",
-                session.id
-            );
-            if !reported.contains(&message) {
-                reported.push(message);
+        for other in &session.other_models {
+            let place = Place::session(&session.id);
+            let warning = Warning::OtherModel {
+                asked: other.asked.clone(),
+                answered: other.answered.clone(),
+            };
+            if !found.contains(&(place.clone(), warning.clone())) {
+                found.push((place, warning));
             }
         }
     }
-    reported
+    group(found)
 }
 
 /// The same of a run of synthetic sessions.
-pub fn of_load(run: &LoadRun) -> Vec<String> {
+pub fn of_load(run: &LoadRun) -> Vec<LoadWarning> {
     let lanes = run.measured.iter().flat_map(|m| &m.lanes);
     let answered = lanes
         .flat_map(|lane| &lane.turns)
         .filter_map(|turn| turn.answered_model.as_deref());
     let pairs = answered.map(|answered| (&*run.server.model, answered));
-    let message = |(asked, answered, count)| {
-        format!("{asked:?} was asked for, and {answered:?} gave {count} of the answers")
+    let others = counted(pairs).into_iter();
+    let warning = |other: OtherModel| LoadWarning::OtherModel {
+        asked: other.asked,
+        answered: other.answered,
+        answers: other.answers,
     };
-    counted(pairs).into_iter().map(message).collect()
+    others.map(warning).collect()
 }
 
 #[cfg(test)]
@@ -89,7 +98,12 @@ mod tests {
             ..other.clone()
         };
         let reported = other_models(&[answered("big", "big"), other.clone(), none, other]);
-        assert_eq!(reported, ["big -> small (2)"]);
+        let want = OtherModel {
+            asked: "big".to_owned(),
+            answered: "small".to_owned(),
+            answers: 2,
+        };
+        assert_eq!(reported, [want]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Figures of an arm, and whether a round's times may be compared.
 
-use super::server_event::{event_message, is_explained, names};
+use super::server_event::is_explained;
 use flashrig_clock::Seconds;
-use flashrig_record::{Arm, ArmKind, Session};
+use flashrig_record::{Arm, ArmKind, InvalidReason, Place, Placed, Session, group};
 
 /// Fills in the figures of an arm that follow from its sessions. `cores` is the number of
 /// processors, for the share that the agents used.
@@ -78,92 +78,78 @@ fn max_overlap(spans: &[(f64, f64)]) -> u32 {
     u32::try_from(overlap.max(1)).unwrap_or(u32::MAX)
 }
 
-/// Whether the times of a round may be compared, with the reasons when they may not.
-/// `planned` is the number of sessions of each arm, and `kinds` are the arms that were planned.
-pub fn round_validity(arms: &[Arm], planned: usize, kinds: &[ArmKind]) -> (bool, Vec<String>) {
+/// Why the times of a round are not compared; empty when they are. `planned` is the number of
+/// sessions of each arm, and `kinds` are the arms that were planned.
+pub fn round_validity(
+    arms: &[Arm],
+    planned: usize,
+    kinds: &[ArmKind],
+) -> Vec<Placed<InvalidReason>> {
     let mut reasons = Vec::new();
     // After the loss of the server no other arm of the round is run.
     let is_lost = arms.iter().any(|arm| arm.server_lost.is_some());
     for kind in kinds.iter().copied() {
-        let Some(arm) = arms.iter().find(|a| a.kind == kind) else {
-            if is_lost {
-                continue;
-            }
-            reasons.push(format!("the arm {} did not run", kind.label()));
-            continue;
-        };
-        if let Some(message) = &arm.server_lost {
-            // What follows from it is not said for each session.
-            reasons.push(format!("{}: {message}", kind.label()));
-        } else if arm.sessions.len() < planned {
-            reasons.push(format!(
-                "{} of {planned} sessions ran {}",
-                arm.sessions.len(),
-                kind.label()
-            ));
-        }
-        let events = arm.server_events.iter();
-        for event in events.filter(|_| arm.server_lost.is_none()) {
-            reasons.push(format!(
-                "{} the server failed as a whole: {}, of {}",
-                kind.label(),
-                event_message(event),
-                names(event)
-            ));
-        }
-        // What an event of the server explains is said once, with it.
-        let own = |s: &&Session| !is_explained(arm, s);
-        for s in arm
-            .sessions
-            .iter()
-            .filter(|s| !s.status.is_completed())
-            .filter(own)
-        {
-            reasons.push(format!("{} {}: {}", s.id, kind.label(), s.status.label()));
-        }
-        for s in arm
-            .sessions
-            .iter()
-            .filter(|s| s.status.is_completed() && s.refusals + s.lost_streams > 0)
-            .filter(own)
-        {
-            reasons.push(format!(
-                "{} {}: {} requests refused, {} answers broken off",
-                s.id,
-                kind.label(),
-                s.refusals,
-                s.lost_streams
-            ));
-        }
-        for s in arm
-            .sessions
-            .iter()
-            .filter(|s| s.status.is_completed() && s.long_prompts > 0)
-        {
-            reasons.push(format!(
-                "{} {}: {} prompts above --max-prompt turned away",
-                s.id,
-                kind.label(),
-                s.long_prompts
-            ));
-        }
-        if kind == ArmKind::BackToBack && arm.max_overlap.is_some_and(|o| o > 1) {
-            reasons.push("sessions of the back-to-back arm overlapped".to_owned());
+        match arms.iter().find(|a| a.kind == kind) {
+            Some(arm) => of_arm(arm, planned, &mut reasons),
+            None if is_lost => {}
+            None => reasons.push((Place::arm(kind), InvalidReason::ArmMissing)),
         }
     }
-    reasons.extend(unlike(arms, ArmKind::Together));
-    reasons.extend(unlike(arms, ArmKind::Gated));
-    (reasons.is_empty(), reasons)
+    unlike(arms, ArmKind::Together, &mut reasons);
+    unlike(arms, ArmKind::Gated, &mut reasons);
+    group(reasons)
+}
+
+type Reasons = Vec<(Place, InvalidReason)>;
+
+fn of_arm(arm: &Arm, planned: usize, reasons: &mut Reasons) {
+    let here = Place::arm(arm.kind);
+    if let Some(loss) = &arm.server_lost {
+        // What follows from it is not said for each session.
+        let loss = loss.clone();
+        reasons.push((here.clone(), InvalidReason::ServerLost { loss }));
+    } else {
+        if arm.sessions.len() < planned {
+            let (ran, planned) = (arm.sessions.len() as u64, planned as u64);
+            let missing = InvalidReason::SessionsMissing { ran, planned };
+            reasons.push((here.clone(), missing));
+        }
+        let events = arm.server_events.iter().cloned();
+        let events = events.map(|event| InvalidReason::ServerFailed { event });
+        reasons.extend(events.map(|event| (here.clone(), event)));
+    }
+    for s in &arm.sessions {
+        // What an event of the server explains is said once, with it.
+        let own = !is_explained(arm, s);
+        let reason = if !s.status.is_completed() {
+            let status = s.status;
+            own.then_some(InvalidReason::SessionNotCompleted { status })
+        } else if s.refusals + s.lost_streams > 0 && own {
+            Some(InvalidReason::RequestsLost {
+                refused: s.refusals,
+                broken_off: s.lost_streams,
+            })
+        } else {
+            None
+        };
+        let prompts = s.long_prompts;
+        let long = (s.status.is_completed() && prompts > 0)
+            .then_some(InvalidReason::LongPrompts { prompts });
+        let there = Place::session(&s.id).in_arm(arm.kind);
+        reasons.extend(reason.into_iter().chain(long).map(|r| (there.clone(), r)));
+    }
+    if arm.kind == ArmKind::BackToBack && arm.max_overlap.is_some_and(|o| o > 1) {
+        reasons.push((here, InvalidReason::Overlapped));
+    }
 }
 
 /// Sessions whose arms cannot be compared although both completed: the work was done in one arm
 /// only, or the wall ends at the exit in one and at the result in the other.
-fn unlike(arms: &[Arm], kind: ArmKind) -> Vec<String> {
+fn unlike(arms: &[Arm], kind: ArmKind, reasons: &mut Reasons) {
     let of = |kind| arms.iter().find(|a| a.kind == kind);
     let (Some(together), Some(alone)) = (of(kind), of(ArmKind::BackToBack)) else {
-        return Vec::new();
+        return;
     };
-    let mut reasons = Vec::new();
     for t in together.sessions.iter().filter(|s| s.status.is_completed()) {
         let Some(a) = alone
             .sessions
@@ -172,32 +158,32 @@ fn unlike(arms: &[Arm], kind: ArmKind) -> Vec<String> {
         else {
             continue;
         };
+        let place = Place::session(&t.id);
         let explained = is_explained(together, t) || is_explained(alone, a);
         if t.failures.is_empty() != a.failures.is_empty() && !explained {
-            let (done, not) = if t.failures.is_empty() {
+            let (done, not_done) = if t.failures.is_empty() {
                 (together.kind, alone.kind)
             } else {
                 (alone.kind, together.kind)
             };
-            reasons.push(format!(
-                "{} was done {} and not {}",
-                t.id,
-                done.label(),
-                not.label()
-            ));
+            let reason = InvalidReason::DoneInOneArm { done, not_done };
+            reasons.push((place.clone(), reason));
         }
         if t.status != a.status {
-            reasons.push(format!("{} exited by itself in one arm only", t.id));
+            reasons.push((place, InvalidReason::ExitedInOneArm));
         }
     }
-    reasons
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use flashrig_record::testing::{arm, session};
-    use flashrig_record::{ServerEvent, Status};
+    use flashrig_record::{Fact as _, ServerEvent, ServerLoss, SessionFailure, Status};
+
+    fn texts(reasons: &[Placed<InvalidReason>]) -> Vec<String> {
+        reasons.iter().map(ToString::to_string).collect()
+    }
 
     const BOTH: [ArmKind; 2] = [ArmKind::Together, ArmKind::BackToBack];
 
@@ -234,11 +220,10 @@ mod tests {
     fn work_that_was_done_in_one_arm_only_is_not_compared() {
         let b = arm(ArmKind::BackToBack, vec![session("a", 0.0, 5.0)]);
         let mut undone = session("a", 10.0, 11.0);
-        undone.failures = vec!["the agent changed nothing".into()];
+        undone.failures = vec![SessionFailure::NothingChanged];
         let t = arm(ArmKind::Together, vec![undone]);
-        let (valid, reasons) = round_validity(&[b, t], 1, &BOTH);
-        assert!(!valid);
-        assert_eq!(reasons, ["a was done back to back and not together"]);
+        let reasons = texts(&round_validity(&[b, t], 1, &BOTH));
+        assert_eq!(reasons, ["a: done back to back and not together"]);
     }
 
     #[test]
@@ -246,14 +231,14 @@ mod tests {
         let hit = |id: &str, refusals| {
             let mut s = session(id, 10.0, 15.0);
             (s.status, s.refusals) = (Status::ServerError, refusals);
-            s.failures = vec!["the server failed request 1".into(), "not done".into()];
+            s.failures = vec![SessionFailure::NotVerified];
             s
         };
         let alone = vec![session("a", 0.0, 5.0), session("b", 5.0, 9.0)];
         let b = arm(ArmKind::BackToBack, alone);
         let mut got_over_it = session("c", 10.0, 15.0);
         got_over_it.refusals = 1;
-        got_over_it.failures = vec!["1 of its requests refused".into()];
+        got_over_it.failures = vec![SessionFailure::RequestsRefused { requests: 1 }];
         let mut t = arm(
             ArmKind::Together,
             vec![hit("a", 1), hit("b", 3), got_over_it],
@@ -266,12 +251,11 @@ mod tests {
             refusal: None,
             message: Some("context does not fit".into()),
         }];
-        let (valid, reasons) = round_validity(&[b, t], 2, &BOTH);
-        assert!(!valid);
+        let reasons = texts(&round_validity(&[b, t], 2, &BOTH));
         assert_eq!(
             reasons,
             [
-                "together the server failed as a whole: all 3 requests in flight failed at once (500: \
+                "together: the server failed as a whole: all 3 requests in flight failed at once (500: \
               context does not fit), of a, b and c"
             ]
         );
@@ -281,11 +265,12 @@ mod tests {
     fn the_loss_of_the_server_is_the_one_reason_though_no_session_ended_and_an_arm_did_not_run() {
         let mut cut = session("a", 0.0, 5.0);
         cut.status = Status::ServerError;
-        cut.failures = vec!["the server died".into(), "not verified".into()];
+        cut.failures = vec![SessionFailure::NotVerified];
         let mut b = arm(ArmKind::BackToBack, vec![cut]);
-        b.server_lost = Some("the server x died: killed by signal 9".into());
-        let (valid, reasons) = round_validity(&[b], 2, &BOTH);
-        assert!(!valid);
+        b.server_lost = Some(ServerLoss::other(
+            "the server x died: killed by signal 9".into(),
+        ));
+        let reasons = texts(&round_validity(&[b], 2, &BOTH));
         assert_eq!(
             reasons,
             ["back to back: the server x died: killed by signal 9"]
@@ -297,11 +282,14 @@ mod tests {
         let b = arm(ArmKind::BackToBack, vec![session("a", 0.0, 5.0)]);
         let mut cut = session("a", 10.0, 15.0);
         cut.long_prompts = 2;
-        let (valid, reasons) = round_validity(&[b, arm(ArmKind::Together, vec![cut])], 1, &BOTH);
-        assert!(!valid);
+        let reasons = texts(&round_validity(
+            &[b, arm(ArmKind::Together, vec![cut])],
+            1,
+            &BOTH,
+        ));
         assert_eq!(
             reasons,
-            ["a together: 2 prompts above --max-prompt turned away"]
+            ["a (together): 2 prompts above --max-prompt turned away"]
         );
     }
 
@@ -316,8 +304,7 @@ mod tests {
             ArmKind::Together,
             vec![session("a", 10.0, 15.0), session("b", 10.0, 17.0)],
         );
-        let (valid, reasons) = round_validity(&[b, t], 2, &BOTH);
-        assert!(!valid);
-        assert_eq!(reasons, ["sessions of the back-to-back arm overlapped"]);
+        let reasons = texts(&round_validity(&[b, t], 2, &BOTH));
+        assert_eq!(reasons, ["back to back: sessions overlapped"]);
     }
 }

@@ -2,28 +2,32 @@
 
 use std::collections::HashSet;
 
-use flashrig_record::{Attempt, Dialect, Outcome, RefusalKind, Role};
+use flashrig_record::{Attempt, Dialect, MissingField, Outcome, RefusalKind, Role, UnknownRoute};
 
 /// Different routes or models that are listed.
 const LISTED: usize = 50;
 
 /// Requests to routes that flashrig does not know or that the server does not have, each with its
 /// status and its count, in order of the first.
-pub fn unknown_routes(attempts: &[Attempt]) -> Vec<String> {
-    let mut found: Vec<(&str, &str, Option<u16>, u32)> = Vec::new();
+pub fn unknown_routes(attempts: &[Attempt]) -> Vec<UnknownRoute> {
+    let mut found: Vec<UnknownRoute> = Vec::new();
     for a in attempts.iter().filter(|a| is_unknown(a)) {
-        let key = (a.method.as_str(), a.path.as_str(), a.status);
-        match found.iter().position(|f| (f.0, f.1, f.2) == key) {
-            Some(known) => found[known].3 += 1,
-            None if found.len() < LISTED => found.push((key.0, key.1, key.2, 1)),
+        let is_full = found.len() >= LISTED;
+        let is_it = |f: &&mut UnknownRoute| {
+            (&f.method, &f.path, f.status) == (&a.method, &a.path, a.status)
+        };
+        match found.iter_mut().find(is_it) {
+            Some(known) => known.requests += 1,
+            None if !is_full => found.push(UnknownRoute {
+                method: a.method.clone(),
+                path: a.path.clone(),
+                status: a.status,
+                requests: 1,
+            }),
             None => {}
         }
     }
-    let message = |(method, path, status, count): (&str, &str, Option<u16>, u32)| {
-        let status = status.map_or_else(|| "no answer".to_owned(), |s| s.to_string());
-        format!("{method} {path} -> {status} ({count})")
-    };
-    found.into_iter().map(message).collect()
+    found
 }
 
 fn is_unknown(attempt: &Attempt) -> bool {
@@ -32,20 +36,22 @@ fn is_unknown(attempt: &Attempt) -> bool {
     !turned_away && (by_dialect || attempt.refusal == Some(RefusalKind::UnknownRoute))
 }
 
-/// Required fields that the streams of main and side requests lacked, as `FIELD (STREAMS)`, in order
-/// of the first.
-pub fn missing_fields(attempts: &[Attempt]) -> Vec<String> {
-    let mut found: Vec<(&str, u32)> = Vec::new();
+/// Required fields that the streams of main and side requests lacked, in order of the first.
+pub fn missing_fields(attempts: &[Attempt]) -> Vec<MissingField> {
+    let mut found: Vec<MissingField> = Vec::new();
     let answers = attempts.iter().filter(|a| a.role != Role::Probe);
     for field in answers.flat_map(|a| &a.missing_fields) {
-        match found.iter().position(|f| f.0 == field) {
-            Some(known) => found[known].1 += 1,
-            None if found.len() < LISTED => found.push((field, 1)),
+        let is_full = found.len() >= LISTED;
+        match found.iter_mut().find(|f| f.field == *field) {
+            Some(known) => known.streams += 1,
+            None if !is_full => found.push(MissingField {
+                field: field.clone(),
+                streams: 1,
+            }),
             None => {}
         }
     }
-    let message = |(field, streams): (&str, u32)| format!("{field} ({streams})");
-    found.into_iter().map(message).collect()
+    found
 }
 
 /// Every model name asked for, in order of its first request.
@@ -107,7 +113,9 @@ mod tests {
             "POST /v1/messages/count_tokens -> 404 (1)",
             "HEAD / -> 200 (1)",
         ];
-        assert_eq!(unknown_routes(&attempts), want);
+        let routes = unknown_routes(&attempts);
+        let routes: Vec<String> = routes.iter().map(ToString::to_string).collect();
+        assert_eq!(routes, want);
     }
 
     #[test]
@@ -126,6 +134,7 @@ mod tests {
         let mut more = lacking.clone();
         more.missing_fields.push("id".to_owned());
         let listed = missing_fields(&[lacking, more]);
+        let listed: Vec<String> = listed.iter().map(ToString::to_string).collect();
         assert_eq!(listed, ["choices (2)", "id (1)"]);
     }
 

@@ -3,7 +3,7 @@
 //! fault of each session.
 
 use flashrig_clock::Seconds;
-use flashrig_record::{Arm, Attempt, CheckOutcome, Outcome, ServerEvent, Session, Status};
+use flashrig_record::{Arm, Attempt, Outcome, ServerEvent, Session, SessionFailure, Status};
 
 /// Answers that fail within this time of each other failed at once, in seconds: servers write them
 /// one after the other.
@@ -94,32 +94,6 @@ pub fn server_events<'a>(
     events
 }
 
-/// An event in words: `all 2 requests in flight failed at once (500: out of memory)`.
-pub fn event_message(event: &ServerEvent) -> String {
-    let status = match event.status {
-        Some(status) if status < 300 => "broken off".to_owned(),
-        Some(status) => status.to_string(),
-        None => "no status".to_owned(),
-    };
-    let said = event
-        .message
-        .as_ref()
-        .map_or_else(String::new, |message| format!(": {message}"));
-    format!(
-        "all {} requests in flight failed at once ({status}{said})",
-        event.requests
-    )
-}
-
-/// Sessions' names as a list: `a, b and c`.
-pub fn names(event: &ServerEvent) -> String {
-    match event.sessions.split_last() {
-        None => String::new(),
-        Some((only, [])) => only.clone(),
-        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
-    }
-}
-
 /// Whether nothing but events of the server, or its loss, is wrong with a session: either it ended with one, or
 /// it got over them and did its work.
 pub fn is_explained(arm: &Arm, session: &Session) -> bool {
@@ -136,23 +110,22 @@ pub fn is_explained(arm: &Arm, session: &Session) -> bool {
     if hit == 0 || session.refusals + session.lost_streams > hit {
         return false;
     }
-    let unharmed = session.long_prompts == 0
-        && session
-            .diff
-            .as_ref()
-            .is_none_or(|d| d.protected_touched.is_empty());
-    let done = session.verified
-        && session
-            .checks
-            .iter()
-            .all(|c| c.outcome == CheckOutcome::Passed);
+    let mut failures = session.failures.iter();
     match session.status {
         // That its work is not done follows.
-        Status::ServerError => unharmed,
-        // Its one failure is then that requests of it were refused or lost.
-        status if status.is_completed() => unharmed && done && session.failures.len() <= 1,
+        Status::ServerError => !failures.any(is_harm),
+        // That requests of it were refused or lost is the event's.
+        status if status.is_completed() => failures.all(SessionFailure::is_of_the_server),
         _ => false,
     }
+}
+
+/// Whether a failure is of the agent's or the rig's own making, whatever the server did.
+fn is_harm(failure: &SessionFailure) -> bool {
+    matches!(
+        failure,
+        SessionFailure::PromptsTooLong { .. } | SessionFailure::ProtectedTouched { .. }
+    )
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use super::same_work;
 use super::warnings::warnings;
 use crate::stats;
 use flashrig_record::{
-    Arm, ArmKind, Ratio, Round, Run, Session, SessionSlowdown, Thresholds, TimeVerdict,
+    Arm, ArmKind, Placed, Ratio, Round, Run, Session, SessionSlowdown, Thresholds, TimeVerdict,
+    VerdictReason, Warning,
 };
 
 /// The time side of the verdict.
@@ -15,8 +16,8 @@ pub struct Time {
     pub together_over_back_to_back: Ratio,
     pub sessions: Vec<SessionSlowdown>,
     pub rounds_needed: Option<u32>,
-    pub reasons: Vec<String>,
-    pub warnings: Vec<String>,
+    pub reasons: Vec<Placed<VerdictReason>>,
+    pub warnings: Vec<Placed<Warning>>,
 }
 
 /// Judges the valid rounds of a run.
@@ -53,11 +54,11 @@ pub fn judge(run: &Run) -> Time {
 
     let mut reasons = Vec::new();
     for round in run.rounds.iter().filter(|r| !r.valid) {
-        reasons.push(format!(
-            "round {} is not compared: {}",
-            round.index,
-            round.invalid_reasons.join("; ")
-        ));
+        let not_compared = VerdictReason::RoundNotCompared {
+            index: round.index,
+            reasons: round.invalid_reasons.clone(),
+        };
+        reasons.push(not_compared.into());
     }
     let limits = run.spec.thresholds;
     let (verdict, rounds_needed) = match worst.value {
@@ -67,7 +68,7 @@ pub fn judge(run: &Run) -> Time {
             let needed = (verdict == TimeVerdict::Inconclusive)
                 .then(|| stats::rounds_needed(&worst_by_round, &[limits.pass, limits.fail]))
                 .flatten();
-            reasons.extend(time_reason(verdict, &worst, limits, needed));
+            reasons.extend(time_reason(verdict, &worst, limits, needed).map(Placed::from));
             (verdict, needed)
         }
     };
@@ -162,34 +163,27 @@ fn time_reason(
     worst: &Ratio,
     limits: Thresholds,
     needed: Option<u32>,
-) -> Option<String> {
-    let value = worst.value?;
-    let above = |limit: f64| {
-        format!("the slowest session took {value:.2} times its time alone, above {limit:.2}")
-    };
+) -> Option<VerdictReason> {
+    let slowdown = worst.value?;
+    let above = |limit: f64| Some(VerdictReason::TooSlow { slowdown, limit });
     match verdict {
         TimeVerdict::Pass | TimeVerdict::Unknown => None,
-        TimeVerdict::Warn => Some(above(limits.pass)),
-        TimeVerdict::Fail => Some(above(limits.fail)),
-        TimeVerdict::Inconclusive => more_rounds(worst, needed),
+        TimeVerdict::Warn => above(limits.pass),
+        TimeVerdict::Fail => above(limits.fail),
+        TimeVerdict::Inconclusive => {
+            let [low, high] = worst.ci95?;
+            Some(VerdictReason::Inconclusive {
+                low,
+                high,
+                more_rounds: more_rounds(worst.n, needed),
+            })
+        }
     }
 }
 
-/// Why a ratio is inconclusive, and what would settle it.
-pub(super) fn more_rounds(worst: &Ratio, needed: Option<u32>) -> Option<String> {
-    let [low, high] = worst.ci95?;
-    let more = needed.map_or_else(
-        || "more rounds would not settle it at this spread".to_owned(),
-        |n| {
-            let more = n.saturating_sub(worst.n).max(1);
-            let plural = if more == 1 { "" } else { "s" };
-            format!("about {more} more round{plural} would settle it")
-        },
-    );
-    Some(format!(
-        "the 95% interval of the worst slowdown, {low:.2} to {high:.2}, straddles a \
-                 threshold; {more}"
-    ))
+/// Rounds beside the `n` measured that would settle a ratio, of the total needed.
+pub(super) fn more_rounds(n: u32, needed: Option<u32>) -> Option<u32> {
+    needed.map(|needed| needed.saturating_sub(n).max(1))
 }
 
 #[cfg(test)]

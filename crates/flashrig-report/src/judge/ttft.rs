@@ -1,12 +1,13 @@
 //! Judgement of `ttft`: from requests at once to one line for each number of them. Pure; no I/O.
 
 use super::models::of_load;
-use crate::judge::life::life_lines;
+use crate::judge::life::restarted;
 use crate::stats::median;
 use flashrig_clock::Seconds;
-use flashrig_config::{format_seconds, format_tokens};
+use flashrig_config::format_seconds;
 use flashrig_record::{
-    Lane, LoadRun, LoadVerdict, Measured, Outcome, StopKind, TtftRow, TtftSpread, Turn,
+    CellStopReason, Lane, LoadRun, LoadVerdict, LoadWarning, Measured, Outcome, StopKind,
+    StoppedBecause, TtftReason, TtftRow, TtftSpread, Turn,
 };
 
 /// Name of the one long prompt among the short ones.
@@ -172,131 +173,104 @@ fn reasons(
     agents: u32,
     rounds: &[&Measured],
     client_bottleneck: bool,
-) -> Vec<String> {
-    let mut reasons: Vec<String> = Vec::new();
-    let mut say = |message: String| {
-        if !reasons.contains(&message) {
-            reasons.push(message);
-        }
-    };
+) -> Vec<TtftReason> {
+    let mut reasons: Vec<TtftReason> = Vec::new();
     for turn in rounds.iter().flat_map(|m| turns(m)) {
-        let message = turn.error.as_ref().map_or("", |e| e.message.as_str());
-        match turn.outcome {
-            Outcome::Complete if turn.ttft_s.is_none() => {
-                say("an answer came in one piece, so its first token is unknown".to_owned());
-            }
-            Outcome::Complete => {}
-            Outcome::Refused => say(format!("a request was refused: {message}")),
-            Outcome::Overloaded => say(format!("a request was turned away for load: {message}")),
-            Outcome::Stalled => say(format!("a request got nothing more: {message}")),
-            Outcome::Truncated => say("an answer broke off before its end".to_owned()),
-            _ => say(format!("a request failed: {message}")),
+        let reason = match turn.outcome {
+            Outcome::Complete if turn.ttft_s.is_none() => TtftReason::AnswerInOnePiece,
+            Outcome::Complete => continue,
+            outcome => TtftReason::RequestFailed {
+                outcome,
+                message: turn.error.as_ref().map(|e| e.message.clone()),
+            },
+        };
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
         }
     }
     let most = rounds.iter().filter_map(|m| m.client.max_in_flight).max();
-    if let Some(most) = most.filter(|most| *most < agents) {
-        say(format!("only {most} of them were really open at one time"));
-    }
+    let fewer = most.filter(|most| *most < agents);
+    reasons.extend(fewer.map(|most| TtftReason::FewerOpen { most }));
     if client_bottleneck {
-        say(
-            "flashrig's own client was late or had no processor left: the figures are not the \
-             server's alone"
-                .to_owned(),
-        );
+        reasons.push(TtftReason::ClientBottleneck);
     }
     let planned = run.spec.rounds;
     let measured = u32::try_from(rounds.len()).unwrap_or(u32::MAX);
     if measured < planned {
-        say(format!("measured in {measured} of {planned} rounds"));
+        reasons.push(TtftReason::RoundsMissing { measured, planned });
     }
     reasons
 }
 
-/// The run in one sentence, and what to mind.
-pub fn verdict(run: &LoadRun, rows: &[TtftRow], stopped_because: Option<&str>) -> LoadVerdict {
-    let mut warnings: Vec<String> = life_lines(&run.server).collect();
+/// The run in one sentence, and what to know before trusting it.
+pub fn verdict(
+    run: &LoadRun,
+    rows: &[TtftRow],
+    stopped_because: Option<&StoppedBecause>,
+) -> LoadVerdict {
+    let mut warnings = restarted(run);
     warnings.extend(losses(run, stopped_because));
     warnings.extend(of_load(run));
     for row in rows {
-        for reason in &row.reasons {
-            warnings.push(format!("{} at once: {reason}", row.agents));
-        }
+        warnings.extend(row.reasons.iter().map(|reason| LoadWarning::Row {
+            requests: row.agents,
+            reason: reason.clone(),
+        }));
     }
     if let Some(first) = run.left_out.first() {
-        let numbers: Vec<String> = run
-            .spec
-            .sessions
-            .iter()
-            .filter(|n| run.left_out.iter().any(|l| l.sessions == **n))
-            .map(u32::to_string)
-            .collect();
-        warnings.push(format!("{} at once: {}", numbers.join(", "), first.reason));
+        let is_out = |n: &&u32| run.left_out.iter().any(|l| l.sessions == **n);
+        warnings.push(LoadWarning::StepsLeftOut {
+            requests: run.spec.sessions.iter().filter(is_out).copied().collect(),
+            reason: first.reason.clone(),
+        });
     }
     if run.calibration.is_some_and(|c| !c.fixed_output) {
-        warnings.push(
-            "the server does not take the fields that fix an answer's length: answers may end \
-             before their limit"
-                .to_owned(),
-        );
+        warnings.push(LoadWarning::AnswerLengthNotFixed);
     }
     LoadVerdict {
-        answer: sentence(run, rows, stopped_because),
+        answer: sentence(rows),
         fits: Vec::new(),
         warnings,
     }
 }
 
 /// Where the server was lost; what ended the run is said with the answer.
-fn losses(run: &LoadRun, stopped_because: Option<&str>) -> impl Iterator<Item = String> {
-    let lost = run.measured.iter().filter_map(move |m| {
+fn losses(
+    run: &LoadRun,
+    stopped_because: Option<&StoppedBecause>,
+) -> impl Iterator<Item = LoadWarning> {
+    let said = stopped_because.and_then(StoppedBecause::loss);
+    run.measured.iter().filter_map(move |m| {
         let stop = m.stopped.as_ref()?;
-        let is_said = stopped_because.is_some_and(|said| said.contains(&stop.message));
-        (stop.kind == StopKind::Failed && !is_said).then_some((m, stop))
-    });
-    lost.map(|(m, stop)| format!("{} at once: {}", m.sessions, stop.message))
+        let is_said = match &stop.reason {
+            CellStopReason::ServerLost { loss } => said == Some(loss),
+            _ => false,
+        };
+        (stop.kind == StopKind::Failed && !is_said).then(|| LoadWarning::StepEndedEarly {
+            requests: m.sessions,
+            reason: stop.reason.clone(),
+        })
+    })
 }
 
-fn sentence(run: &LoadRun, rows: &[TtftRow], stopped_because: Option<&str>) -> String {
-    let reported: Vec<(&TtftRow, TtftSpread)> = rows
-        .iter()
-        .filter_map(|row| Some((row, row.ttft_s?)))
-        .collect();
-    let size = run.spec.contexts.first().copied().unwrap_or(0);
-    let measured = match reported.as_slice() {
-        [] => "No first token was measured".to_owned(),
-        [(row, spread)] => format!(
-            "The first token of a prompt of {} tokens took {}{}",
-            format_tokens(size),
-            in_seconds(spread.median),
-            at_once(row, *spread)
-        ),
-        [(first, alone), .., (last, spread)] => format!(
-            "The first token of a prompt of {} tokens took {}{} and {}{}",
-            format_tokens(size),
-            in_seconds(alone.median),
-            at_once(first, *alone),
-            in_seconds(spread.median),
-            at_once(last, *spread)
-        ),
+/// `median TTFT 641 ms alone, 968 ms with 2 at once (worst 1.28 s)`.
+fn sentence(rows: &[TtftRow]) -> String {
+    let measured = rows.iter().filter_map(|row| Some((row, row.ttft_s?)));
+    let measured: Vec<(&TtftRow, TtftSpread)> = measured.collect();
+    let times = match measured.as_slice() {
+        [] => return "no TTFT was measured".to_owned(),
+        [only] => at_once(*only),
+        [first, .., last] => format!("{}, {}", at_once(*first), at_once(*last)),
     };
-    match stopped_because {
-        None => format!("{measured}."),
-        Some(message) => format!("{measured}. Then {message}."),
-    }
+    format!("median TTFT {times}")
 }
 
-fn at_once(row: &TtftRow, spread: TtftSpread) -> String {
+fn at_once((row, spread): (&TtftRow, TtftSpread)) -> String {
+    let [median, worst] = [spread.median, spread.worst].map(|s| format_seconds(s.0));
     match row.agents {
-        1 => " alone".to_owned(),
-        n => format!(
-            " with {n} at once (median; worst {})",
-            in_seconds(spread.worst)
-        ),
+        1 => format!("{median} alone"),
+        n => format!("{median} with {n} at once (worst {worst})"),
     }
-}
-
-fn in_seconds(value: Seconds) -> String {
-    format_seconds(value.0)
 }
 
 #[cfg(test)]

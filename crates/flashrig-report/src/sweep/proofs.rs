@@ -1,11 +1,9 @@
 //! Whether each setting of a sweep took effect: value by value, and who says so.
 
-use std::fmt::Write as _;
+use console::measure_text_width;
 
-use console::{Style, measure_text_width, truncate_str};
-
-use super::WIDTH;
-use flashrig_record::{Proven, RowProof, Sweep, SweepRow};
+use crate::page::Page;
+use flashrig_record::{ProofSource, Proven, RowProof, Sweep, SweepRow};
 
 /// What is known of a value.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,14 +16,14 @@ enum Known {
 }
 
 /// A line for each setting.
-pub fn proofs(sweep: &Sweep, out: &mut String) {
+pub fn proofs(sweep: &Sweep, page: &mut Page) {
     let settings = &sweep.spec.settings;
     let widest = settings.iter().map(|s| measure_text_width(&s.name)).max();
-    let _ = writeln!(out, "\n{}", Style::new().bold().apply_to("Settings"));
+    page.title("Settings");
     for (index, setting) in settings.iter().enumerate() {
         let message = message(sweep, index);
-        let line = format!("  {:<1$}  {message}", setting.name, widest.unwrap_or(0));
-        let _ = writeln!(out, "{}", truncate_str(&line, WIDTH, "…"));
+        let width = widest.unwrap_or(0);
+        page.line(&format!("  {:<width$}  {message}", setting.name));
     }
 }
 
@@ -62,21 +60,21 @@ fn known(sweep: &Sweep, index: usize, value: &str, one_of_many: bool) -> Known {
         .filter_map(|row| row.proofs.get(index))
         .collect();
     let of = |state: Proven| proofs.iter().filter(move |proof| proof.proven == state);
-    let said = |proof: &RowProof| proof.by.clone().unwrap_or_default();
     let proven = of(Proven::Proven).count();
     if proofs.is_empty() {
         return Known::NotMeasured;
     }
     if let Some(proof) = of(Proven::DidNothing).next() {
-        return Known::DidNothing(said(proof));
+        return Known::DidNothing(proof.contradiction());
     }
     let Some(proof) = of(Proven::Proven).next() else {
         return Known::NotProven;
     };
-    let by = if one_of_many {
-        source(&said(proof))
-    } else {
-        said(proof)
+    let by = match &proof.by {
+        // A line of the log tells one value, and must not stand for others.
+        Some(ProofSource::Log { .. }) if one_of_many => "the log".to_owned(),
+        Some(by) => by.to_string(),
+        None => "itself".to_owned(),
     };
     if proven == proofs.len() {
         Known::Proven(by)
@@ -92,15 +90,6 @@ fn has(sweep: &Sweep, row: &SweepRow, index: usize, value: &str) -> bool {
     values
         .and_then(|values| values.get(index))
         .is_some_and(|v| v == value)
-}
-
-/// A line of the log tells one value, and must not stand for others.
-fn source(by: &str) -> String {
-    if by.starts_with("the log: ") {
-        "the log".to_owned()
-    } else {
-        by.to_owned()
-    }
 }
 
 impl Known {
@@ -119,7 +108,7 @@ impl Known {
             Self::DidNothing(by) => format!("did nothing: {by}"),
             Self::Proven(by) => format!("proven by {by}"),
             Self::ProvenInSome(n, of, by) => format!("proven in {n} of {of} combinations by {by}"),
-            Self::NotProven => "not proven: the server told nothing of it".to_owned(),
+            Self::NotProven => "not proven: the server says nothing of it".to_owned(),
             Self::NotMeasured => "not measured".to_owned(),
         }
     }

@@ -5,21 +5,9 @@ use std::time::Duration;
 
 use super::connect::Connected;
 use flashrig_http::{HttpError, ask};
+use flashrig_record::Pulse;
 
 const LIMIT: Duration = Duration::from_secs(5);
-
-/// What a server still does. Unknown is `None`.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Pulse {
-    /// Whether anybody answers there at all.
-    pub is_there: bool,
-    /// Status of its health check; `None` when it gave no answer.
-    pub health: Option<u16>,
-    /// Status of its model list; `None` when it gave no answer.
-    pub models: Option<u16>,
-    /// Requests that it works on, by its metrics.
-    pub requests: Option<f64>,
-}
 
 /// Looks for signs of life. Takes 15 seconds at most.
 pub async fn pulse(server: &Connected) -> Pulse {

@@ -1,8 +1,9 @@
-//! What is said of a server that accepts requests and does not generate: counts, signs of life, the
-//! end of its log, and what to do. Pure.
+//! What is known of a server that accepts requests and does not generate: counts, signs of life,
+//! the end of its log. Pure.
 
-use super::pulse::Pulse;
 use crate::log::speaks_of_a_fault;
+use flashrig_clock::Seconds;
+use flashrig_record::{LogTail, Pulse, Stall};
 
 /// Lines of a log that are shown; the record has more.
 const SHOWN_LINES: usize = 3;
@@ -18,84 +19,35 @@ pub struct Served {
     pub generated: u32,
 }
 
-/// What a stalled server is called, and what to do. `who` is the server as the sentence calls it;
-/// `waited` of its answers got nothing for `limit`, as people write it.
-pub fn stall_message(
-    who: &str,
+/// What is known of a stalled server: `waited` of its answers got nothing for `limit_s`.
+pub fn stall(
     served: Served,
     waited: usize,
-    limit: &str,
-    pulse: &Pulse,
+    limit_s: Seconds,
+    pulse: Pulse,
     last_lines: &[String],
-) -> String {
-    let Served { sent, generated } = served;
-    let requests = if sent == 1 { "request" } else { "requests" };
-    let first = match generated {
-        0 => format!("{who} accepted {sent} {requests} and generated for none"),
-        k if usize::try_from(sent.saturating_sub(k)).unwrap_or(0) < waited => format!(
-            "{who} accepted {sent} {requests} and began to answer {k}, but fell silent in \
-             {waited} of its answers"
-        ),
-        k => format!("{who} accepted {sent} {requests}, generated for {k}, then for none"),
-    };
-    format!(
-        "{first}: {waited} waited {limit} in vain; {}",
-        life_message(pulse, last_lines)
-    )
-}
-
-/// Signs of life in words, what to do, and the end of the log.
-pub fn life_message(pulse: &Pulse, last_lines: &[String]) -> String {
-    format!("{}{}", signs(pulse), log_tail(last_lines))
-}
-
-fn signs(pulse: &Pulse) -> String {
-    if !pulse.is_there {
-        return "it is gone now; look into its log and start it again".to_owned();
-    }
-    let check = health_message(pulse);
-    match pulse.requests {
-        Some(n) if n > 0.0 => format!(
-            "{check}, and its metrics tell of {n} requests in work; if it is only slow, give a \
-             longer --first-token-limit, else start it again"
-        ),
-        Some(_) => format!(
-            "{check}, and by its metrics it works on nothing: it lost the requests; start it again"
-        ),
-        None => format!("{check}; look into its log and start it again"),
+) -> Stall {
+    Stall {
+        sent: served.sent,
+        generated: served.generated,
+        waited: u32::try_from(waited).unwrap_or(u32::MAX),
+        limit_s,
+        pulse,
+        log: log_tail(last_lines),
     }
 }
 
-/// What still answers.
-fn health_message(pulse: &Pulse) -> String {
-    match (pulse.health, pulse.models) {
-        (Some(status @ 200..=299), _) => format!("its health check says {status}"),
-        (_, Some(status @ 200..=299)) => format!("its model list still answers {status}"),
-        (Some(status), _) => format!("its health check says {status}"),
-        (None, _) => "its health check gives no answer".to_owned(),
-    }
-}
-
-/// The end of a log as the end of a sentence; empty when the log is not known or says nothing. A
-/// fault that stands before the end, where a server that goes on answering health checks has it,
-/// is told too.
-pub fn log_tail(last_lines: &[String]) -> String {
+/// The end of a log. A fault that stands before it, where a server that goes on answering health
+/// checks has it, is kept too.
+pub fn log_tail(last_lines: &[String]) -> LogTail {
     let skip = last_lines.len().saturating_sub(SHOWN_LINES);
     let mut earlier = last_lines[..skip].iter().rev();
     let fault = earlier.find(|line| speaks_of_a_fault(line));
-    let fault = fault.map_or_else(String::new, |line| {
-        format!("; its log says \"{}\"", cut(line.trim()))
-    });
-    let shown: Vec<String> = last_lines[skip..]
-        .iter()
-        .map(|line| line.trim())
-        .filter(|line| !line.is_empty())
-        .map(|line| format!("\"{}\"", cut(line)))
-        .collect();
-    if shown.is_empty() {
-        return fault;
+    let shown = last_lines[skip..].iter().map(|line| line.trim());
+    LogTail {
+        fault: fault.map(|line| cut(line.trim())),
+        last: shown.filter(|line| !line.is_empty()).map(cut).collect(),
     }
-    format!("{fault}; its log ends with {}", shown.join(", "))
 }
 
 fn cut(line: &str) -> String {
@@ -114,11 +66,11 @@ mod tests {
     fn a_fault_before_the_end_of_the_log_is_told_with_the_end() {
         let mut log = vec!["RuntimeError: There is no Stream(cpu, 0)".to_owned()];
         log.extend((0..SHOWN_LINES).map(|n| format!("GET /health {n}")));
-        let reported = log_tail(&log);
+        let reported = log_tail(&log).to_string();
         let start =
             "; its log says \"RuntimeError: There is no Stream(cpu, 0)\"; its log ends with";
         assert!(reported.starts_with(start), "{reported}");
-        assert!(!log_tail(&log[1..]).contains("its log says"));
+        assert!(!log_tail(&log[1..]).to_string().contains("its log says"));
     }
 
     const ALIVE: Pulse = Pulse {
@@ -129,20 +81,14 @@ mod tests {
     };
 
     fn message(sent: u32, generated: u32, waited: usize, pulse: &Pulse) -> String {
-        stall_message(
-            "the server",
-            Served { sent, generated },
-            waited,
-            "600 s",
-            pulse,
-            &[],
-        )
+        let served = Served { sent, generated };
+        stall(served, waited, Seconds(60.0), *pulse, &[]).to_string()
     }
 
     #[test]
     fn a_server_that_lives_and_generates_no_more_is_named_as_one() {
         let message = message(15, 6, 9, &ALIVE);
-        let start = "the server accepted 15 requests, generated for 6, then for none: 9 waited 600 s \
+        let start = "the server accepted 15 requests, generated for 6, then for none: 9 waited 60 s \
                      in vain; its health check says 200";
         assert!(message.starts_with(start), "{message}");
     }
@@ -182,14 +128,14 @@ mod tests {
             sent: 1,
             generated: 0,
         };
-        let message = stall_message("the server", served, 1, "5 s", &ALIVE, &lines);
+        let message = stall(served, 1, Seconds(5.0), ALIVE, &lines).to_string();
         assert!(
             message.ends_with("start it again; its log ends with \"two\", \"four\""),
             "{message}"
         );
         assert!(message.starts_with("the server accepted 1 request and"));
-        assert_eq!(log_tail(&[]), "");
-        let long = log_tail(&["x".repeat(1000)]);
+        assert_eq!(log_tail(&[]).to_string(), "");
+        let long = log_tail(&["x".repeat(1000)]).to_string();
         assert!(long.ends_with("x…\"") && long.chars().count() < 200);
     }
 }

@@ -100,7 +100,7 @@ pub(super) async fn begin(
             let end = exit.map(|exit| exit.stamp);
             Err(StartError::Died {
                 profile: profile.clone(),
-                message: ended::message(exit.map(|exit| exit.status), oom, &last_lines),
+                message: ended::exit(exit.map(|exit| exit.status), oom, &last_lines).to_string(),
                 after: end.map_or(Duration::ZERO, |end| end.since(ended.started)),
                 last_lines,
             })

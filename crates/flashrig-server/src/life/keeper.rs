@@ -14,6 +14,7 @@ use crate::log::LogIndex;
 use flashrig_clock::Stamp;
 use flashrig_http::Secret;
 use flashrig_process::{OomKills, Running, StopReason, TreeEnd};
+use flashrig_record::ServerExit;
 
 /// Between two looks at what its processes use; the process room takes samples as often.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -123,7 +124,10 @@ async fn obey(
             Err(error) => {
                 shared.state.send_replace(State::Dead(Death {
                     at: Stamp::now(),
-                    message: format!("did not come back: {error}"),
+                    exit: ServerExit {
+                        restart_error: Some(error.to_string()),
+                        ..ServerExit::default()
+                    },
                     last_lines: shared.plan.log_index.last_lines(LAST_LINES),
                 }));
                 let _ = reply.send(Err(error));
@@ -178,7 +182,7 @@ async fn after_death(shared: &Shared, mut begun: Begun) {
     let oom = OomKills::now().since(begun.oom);
     shared.state.send_replace(State::Dead(Death {
         at: exit.map_or_else(Stamp::now, |exit| exit.stamp),
-        message: ended::message(exit.map(|exit| exit.status), oom, &last_lines),
+        exit: ended::exit(exit.map(|exit| exit.status), oom, &last_lines),
         last_lines,
     }));
     finish(shared, begun).await;

@@ -13,7 +13,7 @@ use crate::log::LogIndex;
 use crate::profiles::{MetricNames, SettingSource, by_name};
 use flashrig_http::Secret;
 use flashrig_http::ask;
-use flashrig_record::SettingProof;
+use flashrig_record::{ProofSource, SettingProof};
 
 const LIMIT: Duration = Duration::from_secs(5);
 
@@ -43,17 +43,24 @@ pub(crate) async fn prove(valued: &[Valued], witness: &Witness<'_>) -> Vec<Setti
         }
         let page = path.and_then(|path| pages.get(path)?.as_deref());
         let of_answer = match &variable.reported_in {
-            Some(SettingSource::Field { path, field }) => page
-                .and_then(|page| at(page, field))
-                .map(|reported| (reported, format!("{field} of {path}"))),
-            Some(SettingSource::Metric(name)) => page
-                .and_then(|page| by_name(page, name))
-                .map(|reported| (reported.to_string(), format!("the metric {name}"))),
+            Some(SettingSource::Field { path, field }) => {
+                page.and_then(|page| at(page, field)).map(|reported| {
+                    let (path, field) = (path.clone(), field.clone());
+                    (reported, ProofSource::Field { path, field })
+                })
+            }
+            Some(SettingSource::Metric(name)) => {
+                page.and_then(|page| by_name(page, name)).map(|reported| {
+                    let name = name.clone();
+                    (reported.to_string(), ProofSource::Metric { name })
+                })
+            }
             None => None,
         };
         let of_log = || {
             let (value, line) = settings.get(&variable.name)?;
-            Some((value.clone(), format!("the log: {line}")))
+            let line = line.clone();
+            Some((value.clone(), ProofSource::Log { line }))
         };
         let reported = of_answer.or_else(of_log);
         proofs.push(SettingProof {
@@ -88,7 +95,8 @@ pub(crate) fn contradicted(
         .and_then(|v| v.flag.as_deref())
         .unwrap_or(&proof.name);
     let reported = proof.reported.as_deref().unwrap_or("nothing");
-    let by = proof.reported_by.as_deref().unwrap_or("nobody");
+    let by = proof.reported_by.as_ref();
+    let by = by.map_or_else(|| "nobody".to_owned(), ToString::to_string);
     Err(StartError::NoEffect {
         profile: server.to_owned(),
         message: format!(

@@ -13,17 +13,18 @@ use crate::log::LogIndex;
 use flashrig_clock::Stamp;
 use flashrig_http::Secret;
 use flashrig_process::{Lines, Reading};
+use flashrig_record::ServerExit;
 
 /// Between two looks at whether the log has been taken in.
 const CATCH_UP_EVERY: Duration = Duration::from_millis(5);
 
 /// The end of a server that was not asked to end.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Death {
     /// When.
     pub at: Stamp,
-    /// Exit code or signal, and what that means.
-    pub message: String,
+    /// Exit code or signal, and what belongs to it.
+    pub exit: ServerExit,
     /// The last lines of its log, oldest first.
     pub last_lines: Vec<String>,
 }

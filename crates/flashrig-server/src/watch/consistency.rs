@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 
 use crate::log::LogEvent;
-use flashrig_config::format_count;
-use flashrig_record::{Attempt, Outcome, ThreeWays};
+use flashrig_record::{Attempt, Disagreement, Outcome, ThreeWays};
 
 /// Beside one token for each answer, what may be rounding.
 const ROUNDING: f64 = 0.005;
@@ -118,13 +117,13 @@ impl Sum {
     }
 }
 
-/// Where the sources contradict each other, in words.
+/// Where the sources contradict each other.
 pub fn disagreements(
     cached: ThreeWays,
     refused: ThreeWays,
     answers: &Answers,
     finished: Finished,
-) -> Vec<String> {
+) -> Vec<Disagreement> {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
@@ -134,26 +133,19 @@ pub fn disagreements(
     let rounding = |most: u64| ((most as f64 * ROUNDING) as u64).max(answers.whole);
     let mut all = Vec::new();
     if let Some(by) = apart(cached, answers.broken > 0, rounding) {
-        let lines = match finished.requests {
-            0 => String::new(),
-            n if n == answers.whole => String::new(),
-            n => format!(
-                "; its log tells of {n} finished requests, and clients had {} answers",
-                answers.whole
-            ),
-        };
-        all.push(format!(
-            "cached prompt tokens differ by {}: {}{lines}",
-            format_count(by),
-            said(cached)
-        ));
+        let log_finished = Some(finished.requests);
+        all.push(Disagreement::CachedTokens {
+            by,
+            sources: cached,
+            answers: answers.whole,
+            log_finished: log_finished.filter(|n| *n != 0 && *n != answers.whole),
+        });
     }
     if let Some(by) = apart(refused, false, |_| 0) {
-        all.push(format!(
-            "refused requests differ by {}: {}",
-            format_count(by),
-            said(refused)
-        ));
+        all.push(Disagreement::Refused {
+            by,
+            sources: refused,
+        });
     }
     all
 }
@@ -177,19 +169,6 @@ fn apart(three: ThreeWays, may_exceed: bool, rounding: impl Fn(u64) -> u64) -> O
         .max();
     let of_server = metrics.zip(log).and_then(|(m, l)| beyond(m, l));
     of_answers.max(of_server)
-}
-
-fn said(three: ThreeWays) -> String {
-    let sources = [
-        ("clients' answers", three.answers),
-        ("the server's metrics", three.metrics),
-        ("its log", three.log),
-    ];
-    let reported = sources.into_iter().filter_map(|(who, value)| {
-        let value = format_count(value?);
-        Some(format!("{who} {value}"))
-    });
-    reported.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -218,7 +197,16 @@ mod tests {
             requests: finished,
             cached: cached.log,
         };
-        disagreements(cached, ThreeWays::default(), answers, finished)
+        texts(&disagreements(
+            cached,
+            ThreeWays::default(),
+            answers,
+            finished,
+        ))
+    }
+
+    fn texts(all: &[Disagreement]) -> Vec<String> {
+        all.iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -294,7 +282,7 @@ mod tests {
         let none = Answers::default();
         let message = disagreements(ThreeWays::default(), refused, &none, Finished::default());
         assert_eq!(
-            message,
+            texts(&message),
             ["refused requests differ by 1: clients' answers 1, its log 2"]
         );
         let silent = ThreeWays {

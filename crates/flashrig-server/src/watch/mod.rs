@@ -31,7 +31,7 @@ use self::sampler::{Lines, Page, Sampler};
 use crate::connection::Connected;
 use crate::log::{Keeping, LogEventKind};
 use flashrig_clock::{Origin, Seconds, Stamp};
-use flashrig_record::{Attempt, ThreeWays, Watched};
+use flashrig_record::{Attempt, Disagreement, ThreeWays, Watched};
 
 /// How often the server is looked at, in seconds of its own time.
 const EVERY: Duration = Duration::from_secs(1);
@@ -194,9 +194,7 @@ impl Span<'_> {
         refusals.truncate(REFUSALS);
         let mut disagreements = disagreements(cached_tokens, refused, answers, finished);
         if log_index.follows_in_vain() {
-            let message =
-                "nothing of the log that is followed was understood: is it this server's?";
-            disagreements.push(message.to_owned());
+            disagreements.push(Disagreement::LogNotUnderstood);
         }
         Watched {
             samples: fold.samples,

@@ -1,12 +1,12 @@
 //! The answer over all combinations, in words and as an exit code needs it.
 
-use super::cell::{BOTTLENECK, passes};
+use super::cell::passes;
 use super::recall;
 use crate::judge::Answer;
-use crate::judge::life::life_lines;
+use crate::judge::life::restarted;
 use crate::judge::models::of_load;
 use flashrig_config::format_tokens;
-use flashrig_record::{Cell, CellVerdict, Fits, LoadRun};
+use flashrig_record::{Cell, CellPlace, CellVerdict, FailedSize, Fits, LoadRun, LoadWarning};
 
 /// Below this share of cached prompt tokens the server reads most of every warm prompt again.
 const CACHE_LOST: f64 = 0.5;
@@ -44,7 +44,7 @@ fn largest<'c>(run: &LoadRun, cells: &'c [Cell], context_tokens: u64) -> Option<
         .max_by_key(|c| c.sessions)
 }
 
-/// The answer in one sentence: `2 sessions at 32K (warning, 1.76×), 1 at 256K`.
+/// The answer in one sentence: `2 sessions fit at 32K (warning, 1.76x), 1 at 256K`.
 pub fn sentence(run: &LoadRun, cells: &[Cell]) -> String {
     let mut parts: Vec<String> = Vec::new();
     for &context_tokens in &run.spec.contexts {
@@ -60,8 +60,8 @@ pub fn sentence(run: &LoadRun, cells: &[Cell]) -> String {
                 };
                 let word = match (first, cell.sessions) {
                     (false, _) => "",
-                    (true, 1) => " session",
-                    (true, _) => " sessions",
+                    (true, 1) => " session fits",
+                    (true, _) => " sessions fit",
                 };
                 format!(
                     "{least}{}{word} at {at}{}",
@@ -86,10 +86,10 @@ fn more_may_fit(run: &LoadRun, cells: &[Cell], largest: &Cell) -> bool {
 }
 
 fn none(cells: &[Cell], context_tokens: u64, at: &str, first: bool) -> String {
-    let session = if first { " session" } else { "" };
+    let session = if first { " session fits" } else { "" };
     match of(cells, context_tokens).min_by_key(|c| c.sessions) {
         Some(lone) if lone.verdict != CellVerdict::Unknown => {
-            format!("no{session} at {at} ({})", message(lone.verdict))
+            format!("no{session} at {at} ({})", lone.verdict.label())
         }
         _ => format!("unknown at {at}"),
     }
@@ -108,7 +108,7 @@ fn aside(cell: &Cell, open: Option<&Cell>) -> String {
     let worst = cell
         .slowdown
         .worst
-        .map_or_else(String::new, |w| format!(", {w:.2}×"));
+        .map_or_else(String::new, |w| format!(", {w:.2}x"));
     let own = match cell.verdict {
         CellVerdict::Warn => Some(format!("warning{worst}")),
         CellVerdict::Inconclusive => Some(format!("pass or warning{worst}")),
@@ -123,77 +123,51 @@ fn aside(cell: &Cell, open: Option<&Cell>) -> String {
     }
 }
 
-/// The verdict as people read it.
-pub fn message(verdict: CellVerdict) -> &'static str {
-    match verdict {
-        CellVerdict::Pass => "pass",
-        CellVerdict::Warn => "warning",
-        CellVerdict::Fail => "fail",
-        CellVerdict::Refused => "refused",
-        CellVerdict::Recall => "recall",
-        CellVerdict::Error => "error",
-        CellVerdict::Inconclusive => "inconclusive",
-        CellVerdict::Unknown => "unknown",
-    }
+/// That chance is not excluded where one round was compared.
+fn measured_once(run: &LoadRun, cells: &[Cell]) -> Option<LoadWarning> {
+    let once = places(cells, |c| c.sessions > 1 && c.slowdown.n == 1)?;
+    Some(match run.spec.rounds {
+        1 => LoadWarning::OneRound,
+        rounds => LoadWarning::MeasuredOnce {
+            rounds,
+            cells: once,
+        },
+    })
 }
 
-/// That chance is not excluded where one round was compared.
-fn measured_once(run: &LoadRun, cells: &[Cell]) -> Option<String> {
-    let once = |c: &&Cell| c.sessions > 1 && c.slowdown.n == 1;
-    let places: Vec<String> = cells.iter().filter(once).map(place).collect();
-    match (places.is_empty(), run.spec.rounds) {
-        (true, _) => None,
-        (false, 1) => Some("one round: no interval, so chance is not excluded".to_owned()),
-        (false, rounds) => Some(format!(
-            "measured in 1 of {rounds} rounds: {}; no interval, so chance is not excluded there",
-            places.join(", ")
-        )),
-    }
+/// The combinations of which something holds; `None` when there is none.
+fn places(cells: &[Cell], is_it: impl Fn(&Cell) -> bool) -> Option<Vec<CellPlace>> {
+    let found = cells.iter().filter(|cell| is_it(cell));
+    let places: Vec<CellPlace> = found
+        .map(|cell| CellPlace {
+            sessions: cell.sessions,
+            context_tokens: cell.context_tokens,
+        })
+        .collect();
+    (!places.is_empty()).then_some(places)
 }
 
 /// What a reader should know before trusting the figures.
-pub fn warnings(run: &LoadRun, cells: &[Cell]) -> Vec<String> {
-    let mut all: Vec<String> = life_lines(&run.server).collect();
+pub fn warnings(run: &LoadRun, cells: &[Cell]) -> Vec<LoadWarning> {
+    let mut all = restarted(run);
     all.extend(of_load(run));
     all.extend(measured_once(run, cells));
     if run.calibration.is_some_and(|c| !c.fixed_output) {
-        all.push(
-            "the server does not keep to a fixed length of answers (ignore_eos, min_tokens): turns \
-             are as long as the model made them"
-                .to_owned(),
-        );
+        all.push(LoadWarning::AnswerLengthNotFixed);
     }
-    let places = |is_it: &dyn Fn(&Cell) -> bool| {
-        let found: Vec<String> = cells.iter().filter(|c| is_it(c)).map(place).collect();
-        (!found.is_empty()).then(|| found.join(", "))
-    };
-    if let Some(places) = places(&|c| c.client_bottleneck == Some(true)) {
-        all.push(format!(
-            "{BOTTLENECK} at {places}: those figures are not the server's"
-        ));
-    }
+    let slow = places(cells, |c| c.client_bottleneck == Some(true));
+    all.extend(slow.map(|cells| LoadWarning::ClientBottleneck { cells }));
     for lone in cells.iter().filter(|c| c.sessions == 1) {
         let compared = of(cells, lone.context_tokens).any(|c| c.sessions > 1 && c.slowdown.n > 0);
         if lone.client_bottleneck == Some(true) && compared {
-            all.push(format!(
-                "every slowdown at {} is compared with a lone session that was measured while \
-                 flashrig's own client was the bottleneck, and so is what the answer says of it; \
-                 repeat it on a quieter machine{}",
-                format_tokens(lone.context_tokens),
-                if run.server.simulated {
-                    ", or at a lower --speed"
-                } else {
-                    ""
-                },
-            ));
+            all.push(LoadWarning::BaselineBottleneck {
+                context_tokens: lone.context_tokens,
+                simulated: run.server.simulated,
+            });
         }
     }
-    if let Some(places) = places(&|c| c.cached_share.is_some_and(|s| s < CACHE_LOST)) {
-        all.push(format!(
-            "at {places} the server took less than half of the warm prompts from its cache: their \
-             turns read them again"
-        ));
-    }
+    let lost = places(cells, |c| c.cached_share.is_some_and(|s| s < CACHE_LOST));
+    all.extend(lost.map(|cells| LoadWarning::CacheLost { cells }));
     // What a chat template puts around every prompt is the same for all, and may be cached.
     let envelope = run.calibration.map_or(0.0, |c| c.envelope_tokens);
     let found_warm = run.measured.iter().any(|m| {
@@ -202,50 +176,39 @@ pub fn warnings(run: &LoadRun, cells: &[Cell]) -> Vec<String> {
             .any(|(cached, input)| cached * 20 > input && cached as f64 > envelope)
     });
     if found_warm {
-        all.push(
-            "some first turns found more than a twentieth of their prompts in the server's cache: \
-             cold first-token times are flattered (was the same --seed used before?)"
-                .to_owned(),
-        );
+        all.push(LoadWarning::CacheNotCold);
     }
     for fits in fits(run, cells).iter().filter(|f| f.non_monotonic) {
-        let failed: Vec<String> = of(cells, fits.context_tokens)
+        let failed: Vec<FailedSize> = of(cells, fits.context_tokens)
             .filter(|c| Some(c.sessions) < fits.sessions)
             .filter(|c| passes(c, run.spec.thresholds) == Some(false))
-            .map(|c| format!("{} ({})", c.sessions, message(c.verdict)))
+            .map(|c| FailedSize {
+                sessions: c.sessions,
+                verdict: c.verdict,
+            })
             .collect();
-        all.push(format!(
-            "at {} {} did not pass though {} did: look at both before relying on either",
-            format_tokens(fits.context_tokens),
-            failed.join(", "),
-            fits.sessions.unwrap_or_default(),
-        ));
+        all.push(LoadWarning::NonMonotonic {
+            context_tokens: fits.context_tokens,
+            failed,
+            passed: fits.sessions.unwrap_or_default(),
+        });
     }
     for &context_tokens in &run.spec.contexts {
         if let Some((right, asked)) = recall::alone(run, context_tokens)
             && right < asked
         {
-            all.push(format!(
-                "one session alone at {} answers {right} of {asked} questions right",
-                format_tokens(context_tokens)
-            ));
+            all.push(LoadWarning::RecallAlone {
+                context_tokens,
+                right,
+                asked,
+            });
         }
     }
     if run.resumed > 0 {
-        all.push(format!(
-            "the run was taken up again {}: its rounds may lie far apart",
-            if run.resumed == 1 {
-                "once".to_owned()
-            } else {
-                format!("{} times", run.resumed)
-            }
-        ));
+        let times = run.resumed;
+        all.push(LoadWarning::Resumed { times });
     }
     all
-}
-
-fn place(cell: &Cell) -> String {
-    format!("{} × {}", cell.sessions, format_tokens(cell.context_tokens))
 }
 
 /// The answer as the exit code tells it. Without `--expect` it is a yes when at least one session

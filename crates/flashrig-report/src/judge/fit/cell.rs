@@ -6,12 +6,10 @@ use crate::judge::time::{classify, more_rounds};
 use crate::stats::{self, median};
 use flashrig_clock::Seconds;
 use flashrig_record::{
-    Cell, CellVerdict, LoadRun, Measured, Outcome, Ratio, Refused, SideFigures, SideTurn, StopKind,
-    Thresholds, TimeVerdict, Turn,
+    Cell, CellReason, CellVerdict, LeftOutReason, LoadRun, Measured, Outcome, Refused, SideFigures,
+    SideTurn, StopKind, Thresholds, TimeVerdict, Turn,
 };
 
-/// How the reason begins that tells of rounds in which the client was too slow.
-pub const BOTTLENECK: &str = "flashrig's own client was the bottleneck";
 /// A side request above this is counted apart.
 const LONG_SIDE_S: f64 = 60.0;
 
@@ -191,36 +189,23 @@ fn cached_share(warm: &[&Turn]) -> Option<f64> {
 }
 
 /// Why rounds of a combination were left out, each reason once.
-fn left_out(run: &LoadRun, cell: &Cell) -> Vec<String> {
-    let mut by_reason: Vec<(&str, Vec<u32>)> = Vec::new();
+fn left_out(run: &LoadRun, cell: &Cell) -> Vec<CellReason> {
+    let mut by_reason: Vec<(&LeftOutReason, Vec<u32>)> = Vec::new();
     let of_cell = run
         .left_out
         .iter()
         .filter(|l| l.context_tokens == cell.context_tokens && l.sessions == cell.sessions);
     for left in of_cell {
-        match by_reason.iter_mut().find(|(r, _)| *r == left.reason) {
+        match by_reason.iter_mut().find(|(r, _)| **r == left.reason) {
             Some((_, rounds)) => rounds.extend(left.round),
             None => by_reason.push((&left.reason, left.round.into_iter().collect())),
         }
     }
-    by_reason
-        .into_iter()
-        .map(|(reason, rounds)| {
-            let place = if rounds.is_empty() {
-                String::new()
-            } else {
-                format!(" in {}", in_rounds(&rounds))
-            };
-            format!("not measured{place}: {reason}")
-        })
-        .collect()
-}
-
-/// `round 1`, `rounds 1, 2, 3`.
-fn in_rounds(rounds: &[u32]) -> String {
-    let numbers: Vec<String> = rounds.iter().map(u32::to_string).collect();
-    let s = if rounds.len() == 1 { "" } else { "s" };
-    format!("round{s} {}", numbers.join(", "))
+    let left_out = |(reason, rounds): (&LeftOutReason, Vec<u32>)| CellReason::LeftOut {
+        rounds,
+        reason: reason.clone(),
+    };
+    by_reason.into_iter().map(left_out).collect()
 }
 
 fn verdict(
@@ -228,44 +213,34 @@ fn verdict(
     rounds: &[&Measured],
     cell: &Cell,
     compare: &Compare,
-) -> (CellVerdict, Vec<String>) {
+) -> (CellVerdict, Vec<CellReason>) {
     let mut reasons = left_out(run, cell);
     if rounds.is_empty() {
         if reasons.is_empty() {
-            reasons.push("not measured: the run ended before".to_owned());
+            reasons.push(CellReason::NotMeasured);
         }
         return (CellVerdict::Unknown, reasons);
     }
     for measured in rounds {
         if let Some(stop) = &measured.stopped {
-            reasons.push(format!("round {}: {}", measured.round, stop.message));
+            reasons.push(CellReason::EndedEarly {
+                round: measured.round,
+                reason: stop.reason.clone(),
+            });
         }
     }
-    let slow: Vec<u32> = rounds
-        .iter()
-        .filter(|m| m.client.bottleneck)
-        .map(|m| m.round)
-        .collect();
+    let slow = rounds.iter().filter(|m| m.client.bottleneck);
+    let slow: Vec<u32> = slow.map(|m| m.round).collect();
     if !slow.is_empty() {
-        reasons.push(format!(
-            "{BOTTLENECK} in {}: the figures are not the server's",
-            in_rounds(&slow)
-        ));
+        reasons.push(CellReason::ClientBottleneck { rounds: slow });
     }
     let baseline = slow_baseline(run, cell, rounds);
     if !baseline.is_empty() {
-        reasons.push(format!(
-            "{BOTTLENECK} while the lone session was measured in {}: the slowdown is not the server's",
-            in_rounds(&baseline)
-        ));
+        reasons.push(CellReason::BaselineBottleneck { rounds: baseline });
     }
-    let seen = cell.refused.client.unwrap_or_default();
-    if let Some(reported) = cell.refused.server.filter(|n| *n > seen) {
-        reasons.push(format!(
-            "the server itself counts {reported} refused request{}, the client saw {seen}",
-            if reported == 1 { "" } else { "s" },
-        ));
-    }
+    let client = cell.refused.client.unwrap_or_default();
+    let server = cell.refused.server.filter(|n| *n > client);
+    reasons.extend(server.map(|server| CellReason::ServerCountsRefused { server, client }));
     let short = recall::shortfalls(run, cell.context_tokens, rounds);
     let has_short = !short.is_empty();
     reasons.extend(short);
@@ -310,33 +285,23 @@ fn time(
     cell: &Cell,
     compare: &Compare,
     ended_early: bool,
-    reasons: &mut Vec<String>,
+    reasons: &mut Vec<CellReason>,
 ) -> CellVerdict {
     let Some(worst) = cell.slowdown.worst else {
         // What ended it early was said.
         if !ended_early {
-            reasons.push(
-                "no slowdown: there is no round with all warm turns both of this and of the lone \
-                 session"
-                    .to_owned(),
-            );
+            reasons.push(CellReason::NoSlowdown);
         }
         return CellVerdict::Unknown;
     };
     let limits = run.spec.thresholds;
     if compare.same_length == Some(false) {
-        let by_token = cell.slowdown.per_token_worst.map_or_else(String::new, |s| {
-            format!("; by time per output token it is {s:.2}×")
-        });
-        reasons.push(format!(
-            "answers were not equally long alone and together, so that the slowdown is not of \
-             equal work{by_token}"
-        ));
+        let per_token = cell.slowdown.per_token_worst;
+        reasons.push(CellReason::UnequalAnswers { per_token });
     }
-    let above = |limit: f64| {
-        format!(
-            "the slowest session's turns took {worst:.2} times their time alone, above {limit:.2}"
-        )
+    let above = |limit| CellReason::TooSlow {
+        slowdown: worst,
+        limit,
     };
     match classify(worst, cell.slowdown.ci95, limits) {
         TimeVerdict::Pass => CellVerdict::Pass,
@@ -350,13 +315,17 @@ fn time(
         }
         TimeVerdict::Unknown => CellVerdict::Unknown,
         TimeVerdict::Inconclusive => {
-            let ratio = Ratio {
-                value: Some(worst),
-                ci95: cell.slowdown.ci95,
-                n: cell.slowdown.n,
-            };
             let needed = stats::rounds_needed(&cell.slowdown.rounds, &[limits.pass, limits.fail]);
-            reasons.extend(more_rounds(&ratio, needed));
+            let more_rounds = more_rounds(cell.slowdown.n, needed);
+            reasons.extend(
+                cell.slowdown
+                    .ci95
+                    .map(|[low, high]| CellReason::Inconclusive {
+                        low,
+                        high,
+                        more_rounds,
+                    }),
+            );
             CellVerdict::Inconclusive
         }
     }

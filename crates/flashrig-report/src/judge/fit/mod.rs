@@ -7,10 +7,10 @@ mod slowdown;
 #[cfg(test)]
 mod tests;
 
-use flashrig_record::{Cell, LoadRun, LoadVerdict, Measured, StopKind};
+use flashrig_record::{Cell, LeftOutReason, LoadRun, LoadVerdict, Measured, StopKind};
 
-pub use answer::{answer, message as verdict_label};
-pub use cell::{BOTTLENECK, passes};
+pub use answer::answer;
+pub use cell::passes;
 
 /// All combinations of the grid, in its order, judged by what was measured so far. In a search,
 /// only those that were looked at.
@@ -51,21 +51,19 @@ pub fn verdict(run: &LoadRun, cells: &[Cell]) -> LoadVerdict {
 
 /// Why a size need not be measured (again): the server refused or stalled at this size, or at a
 /// smaller one of the same context length.
-pub fn blocked(run: &LoadRun, context_tokens: u64, sessions: u32) -> Option<String> {
-    let (n, kind) = finished(run)
+pub fn blocked(run: &LoadRun, context_tokens: u64, sessions: u32) -> Option<LeftOutReason> {
+    let (at_sessions, kind) = finished(run)
         .filter(|m| m.context_tokens == context_tokens && m.sessions <= sessions)
         .filter_map(|m| Some((m.sessions, m.stopped.as_ref()?.kind)))
         .filter(|(_, kind)| blocks(*kind))
         .min_by_key(|(n, _)| *n)?;
-    let what = match kind {
-        StopKind::Refused => "refused",
-        StopKind::Stalled => "stalled at",
-        StopKind::Failed | StopKind::Interrupted | StopKind::Unmeasurable => "could not serve",
-    };
-    Some(format!(
-        "the server {what} {n} session{} at this context length",
-        if n == 1 { "" } else { "s" }
-    ))
+    Some(match kind {
+        StopKind::Refused => LeftOutReason::ServerRefused { at_sessions },
+        StopKind::Stalled => LeftOutReason::ServerStalled { at_sessions },
+        StopKind::Failed | StopKind::Interrupted | StopKind::Unmeasurable => {
+            LeftOutReason::ServerFailed { at_sessions }
+        }
+    })
 }
 
 fn blocks(kind: StopKind) -> bool {

@@ -1,7 +1,7 @@
 //! Whether enough questions were answered right.
 
 use super::finished;
-use flashrig_record::{Lane, LoadRun, Measured, Recall, RecallRule};
+use flashrig_record::{CellReason, Lane, LoadRun, Measured, Recall, RecallRule, RecallWanted};
 
 /// Right answers of a session, and questions asked that got an answer.
 fn of_lane(lane: &Lane) -> (u32, u32) {
@@ -43,41 +43,52 @@ pub fn alone(run: &LoadRun, context_tokens: u64) -> Option<(u32, u32)> {
 }
 
 /// Why the recall of a combination is not enough; empty when it is.
-pub fn shortfalls(run: &LoadRun, context_tokens: u64, rounds: &[&Measured]) -> Vec<String> {
+pub fn shortfalls(run: &LoadRun, context_tokens: u64, rounds: &[&Measured]) -> Vec<CellReason> {
     let alone = alone(run, context_tokens);
-    let mut message = Vec::new();
+    let mut short = Vec::new();
     for measured in rounds {
         for lane in &measured.lanes {
             let (right, asked) = of_lane(lane);
             let Some(wanted) = wanted(run.spec.recall, right, asked, alone) else {
                 continue;
             };
-            message.push(format!(
-                "{} answered {right} of {asked} questions right in round {}; {wanted}",
-                lane.id, measured.round
-            ));
+            short.push(CellReason::RecallShort {
+                session: lane.id.clone(),
+                round: measured.round,
+                right,
+                asked,
+                wanted,
+            });
         }
     }
-    message
+    short
 }
 
 /// What was wanted, when it was not reached.
-fn wanted(rule: RecallRule, right: u32, asked: u32, alone: Option<(u32, u32)>) -> Option<String> {
+fn wanted(
+    rule: RecallRule,
+    right: u32,
+    asked: u32,
+    alone: Option<(u32, u32)>,
+) -> Option<RecallWanted> {
     if asked == 0 {
         return None;
     }
     match rule {
         RecallRule::Off => None,
-        RecallRule::All => (right < asked).then(|| "all are wanted".to_owned()),
+        RecallRule::All => (right < asked).then_some(RecallWanted::All),
         RecallRule::Share(share) => {
             let reached = (f64::from(right) / f64::from(asked) * 100.0).round();
-            let wanted = (share * 100.0).round();
-            (reached < wanted).then(|| format!("{wanted:.0}% are wanted"))
+            let percent = (share * 100.0).round();
+            (reached < percent).then_some(RecallWanted::Share { percent })
         }
         RecallRule::AsAlone => {
             let (r, a) = alone?;
             let fewer = u64::from(right) * u64::from(a) < u64::from(r) * u64::from(asked);
-            fewer.then(|| format!("one session alone gets {r} of {a}"))
+            fewer.then_some(RecallWanted::AsAlone {
+                alone_right: r,
+                alone_asked: a,
+            })
         }
     }
 }
@@ -98,7 +109,7 @@ mod tests {
         let alone = Some((11, 13));
         assert_eq!(wanted(RecallRule::AsAlone, 11, 13, alone), None);
         let message = wanted(RecallRule::AsAlone, 10, 13, alone).unwrap();
-        assert_eq!(message, "one session alone gets 11 of 13");
+        assert_eq!(message.to_string(), "one session alone gets 11 of 13");
         assert!(wanted(RecallRule::All, 12, 13, alone).is_some());
         assert!(wanted(RecallRule::Off, 0, 13, alone).is_none());
     }

@@ -4,6 +4,8 @@ use super::*;
 use crate::judge::Answer;
 use flashrig_clock::Seconds;
 use flashrig_record::testing::{K32, K256, fit_run as run, measured};
+use flashrig_record::testing::{said, texts};
+use flashrig_record::{CellReason, LoadWarning};
 use flashrig_record::{CellStop, CellVerdict, LeftOut, Outcome, RecallRule, SideTurn};
 
 fn stopped(round: u32, context_tokens: u64, sessions: usize, kind: StopKind) -> Measured {
@@ -16,7 +18,7 @@ fn stopped(round: u32, context_tokens: u64, sessions: usize, kind: StopKind) -> 
     }
     measured.stopped = Some(CellStop {
         kind,
-        message: "s1 turn 0: no room".into(),
+        reason: said("s1 turn 0: no room"),
     });
     measured
 }
@@ -60,7 +62,7 @@ fn a_round_without_its_lone_session_is_not_compared() {
     assert_eq!(cell.slowdown.worst, None);
     assert_eq!(cell.verdict, CellVerdict::Unknown);
     assert!(
-        cell.reasons[0].starts_with("no slowdown"),
+        cell.reasons[0] == CellReason::NoSlowdown,
         "{:?}",
         cell.reasons
     );
@@ -100,11 +102,18 @@ fn a_lone_session_that_the_client_was_too_slow_for_is_told_where_it_is_compared_
     run.measured[0].client.bottleneck = true;
     let two = judged(&run, 2);
     assert_eq!(two.client_bottleneck, Some(false));
-    let is_reported = |r: &String| r.contains("while the lone session was measured in round 1");
+    let is_reported = |r: &CellReason| *r == CellReason::BaselineBottleneck { rounds: vec![1] };
     assert!(two.reasons.iter().any(is_reported), "{:?}", two.reasons);
     let verdict = verdict(&run, &cells(&run));
-    let is_reported =
-        |w: &String| w.contains("every slowdown at 32K is compared with a lone session");
+    let is_reported = |w: &LoadWarning| {
+        matches!(
+            w,
+            LoadWarning::BaselineBottleneck {
+                context_tokens: K32,
+                ..
+            }
+        )
+    };
     assert!(verdict.warnings.iter().any(is_reported), "{verdict:?}");
 }
 
@@ -120,7 +129,7 @@ fn a_refusal_comes_before_time_and_an_error_before_both() {
         (cell.verdict, cell.refused.client),
         (CellVerdict::Refused, Some(1))
     );
-    assert_eq!(cell.reasons[0], "round 2: s1 turn 0: no room");
+    assert_eq!(cell.reasons[0].to_string(), "round 2: s1 turn 0: no room");
     run.measured.push(stopped(2, K32, 2, StopKind::Stalled));
     assert_eq!(judged(&run, 2).verdict, CellVerdict::Error);
 }
@@ -139,7 +148,7 @@ fn refusals_that_only_the_server_tells_of_count_too_and_are_told_apart() {
         (Some(0), Some(2))
     );
     assert_eq!(
-        cell.reasons,
+        texts(&cell.reasons),
         ["the server itself counts 2 refused requests, the client saw 0"]
     );
     assert_eq!(judged(&run, 1).refused.server, None, "unknown is not 0");
@@ -165,7 +174,7 @@ fn recall_is_held_against_what_one_session_alone_gets() {
     let cell = judged(&run, 2);
     assert_eq!(cell.verdict, CellVerdict::Recall);
     assert_eq!(
-        cell.reasons,
+        texts(&cell.reasons),
         ["s2 answered 1 of 3 questions right in round 1; one session alone gets 2 of 3"]
     );
     run.spec.recall = RecallRule::Off;
@@ -185,7 +194,7 @@ fn answers_of_unequal_length_are_said_and_time_per_token_stands_beside() {
     assert_eq!(cell.slowdown.worst, Some(1.2));
     assert_eq!(cell.slowdown.per_token_worst, Some(2.4));
     assert!(
-        cell.reasons[0].contains("not equally long"),
+        matches!(cell.reasons[0], CellReason::UnequalAnswers { .. }),
         "{:?}",
         cell.reasons
     );
@@ -254,7 +263,7 @@ fn the_answer_is_one_sentence() {
     let verdict = verdict(&run, &cells);
     assert_eq!(
         verdict.answer,
-        "2 sessions at 32K (warning, 1.76×), 1 at 256K"
+        "2 sessions fit at 32K (warning, 1.76x), 1 at 256K"
     );
     let fits: Vec<_> = verdict.fits.iter().map(|f| f.sessions).collect();
     assert_eq!(fits, [Some(2), Some(1)]);
@@ -262,7 +271,7 @@ fn the_answer_is_one_sentence() {
     let left = cells.last().unwrap();
     assert_eq!(left.verdict, CellVerdict::Unknown);
     assert_eq!(
-        left.reasons,
+        texts(&left.reasons),
         ["not measured in round 1: the server refused 2 sessions at this context length"]
     );
 }
@@ -291,7 +300,10 @@ fn when_all_that_was_tried_passes_more_may_fit() {
     let mut run = run(&[K32], &[1, 2], 1);
     run.measured = vec![measured(1, K32, &[10.0]), measured(1, K32, &[10.5, 10.5])];
     let cells = cells(&run);
-    assert_eq!(verdict(&run, &cells).answer, "at least 2 sessions at 32K");
+    assert_eq!(
+        verdict(&run, &cells).answer,
+        "at least 2 sessions fit at 32K"
+    );
 }
 
 #[test]
@@ -299,11 +311,15 @@ fn what_a_run_cut_short_left_out_may_fit_too() {
     let mut run = run(&[K32], &[1, 2, 3, 4], 1);
     run.measured = vec![measured(1, K32, &[10.0]), measured(1, K32, &[10.5, 10.5])];
     let reported = |run: &LoadRun| verdict(run, &cells(run)).answer;
-    assert_eq!(reported(&run), "at least 2 sessions at 32K");
+    assert_eq!(reported(&run), "at least 2 sessions fit at 32K");
     run.measured.push(measured(1, K32, &[31.0; 4]));
-    assert_eq!(reported(&run), "at least 2 sessions at 32K", "3 is open");
+    assert_eq!(
+        reported(&run),
+        "at least 2 sessions fit at 32K",
+        "3 is open"
+    );
     run.measured.push(measured(1, K32, &[31.0; 3]));
-    assert_eq!(reported(&run), "2 sessions at 32K");
+    assert_eq!(reported(&run), "2 sessions fit at 32K");
 }
 
 #[test]
@@ -323,7 +339,7 @@ fn a_smaller_size_that_fails_below_one_that_passes_is_told() {
     assert!(
         reported
             .iter()
-            .any(|w| w.contains("2 (fail) did not pass though 3 did")),
+            .any(|w| w.to_string().contains("2 (fail) did not pass though 3 did")),
         "{reported:?}"
     );
 }
@@ -336,7 +352,10 @@ fn not_even_one_session_is_a_no_and_nothing_measured_is_no_answer() {
     run.measured.push(stopped(1, K32, 1, StopKind::Refused));
     let cells = cells(&run);
     assert_eq!(answer(&run, &cells), Answer::No);
-    assert_eq!(verdict(&run, &cells).answer, "no session at 32K (refused)");
+    assert_eq!(
+        verdict(&run, &cells).answer,
+        "no session fits at 32K (refused)"
+    );
 }
 
 #[test]
@@ -349,7 +368,7 @@ fn an_interval_across_the_upper_threshold_leaves_the_size_undecided() {
     let cells = cells(&run);
     assert_eq!(cells[1].verdict, CellVerdict::Inconclusive);
     assert!(
-        cells[1].reasons[0].contains("straddles"),
+        matches!(cells[1].reasons[0], CellReason::Inconclusive { .. }),
         "{:?}",
         cells[1].reasons
     );

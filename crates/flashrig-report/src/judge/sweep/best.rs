@@ -4,7 +4,8 @@ use super::message::{factor, figure_label, name_of, row_name};
 use super::rows::{over_rounds, paired};
 use crate::stats::rounds_needed;
 use flashrig_record::{
-    FigureKind, FigureOf, Proven, Ratio, RowFigure, Sweep, SweepRow, SweepVerdict, Unit,
+    FigureKind, FigureOf, NamedUnit, Proven, Ratio, RowFigure, Sweep, SweepRow, SweepVerdict,
+    SweepWarning, Unit,
 };
 
 /// Units that a remark names.
@@ -235,13 +236,11 @@ fn sentence(best: &str, other: &str, beside: &Beside, by: &str) -> String {
             more_rounds(beside.needed())
         ),
         None if n == 0 => format!(
-            "{best} had the best {by}; it was not measured in the same round as {other}, so that \
-             the two cannot be compared."
+            "{best} had the best {by}, but it cannot be compared with {other}: no round measured both."
         ),
-        None => format!(
-            "{best} was {times} times as fast as {other} by {by}, in one round: there is no \
-             interval, and chance is not excluded."
-        ),
+        None => {
+            format!("{best} was {times} times as fast as {other} by {by} (one round, no interval).")
+        }
     }
 }
 
@@ -264,10 +263,10 @@ fn nothing(sweep: &Sweep, rows: &[SweepRow]) -> String {
     }
 }
 
-fn warnings(sweep: &Sweep, rows: &[SweepRow]) -> Vec<String> {
+fn warnings(sweep: &Sweep, rows: &[SweepRow]) -> Vec<SweepWarning> {
     let mut warnings = Vec::new();
     if sweep.spec.rounds == 1 {
-        warnings.push("one round: no intervals, so chance is not excluded".to_owned());
+        warnings.push(SweepWarning::OneRound);
     }
     let compared = |row: &&SweepRow| {
         let ratios = row.figures.iter().map(|f: &RowFigure| f.of_first.ci95);
@@ -276,55 +275,31 @@ fn warnings(sweep: &Sweep, rows: &[SweepRow]) -> Vec<String> {
     let comparisons = rows.iter().filter(compared).count();
     if comparisons >= MANY {
         #[expect(clippy::cast_precision_loss, reason = "at most a few hundred")]
-        let chance = comparisons as f64 * 0.05;
-        warnings.push(format!(
-            "{comparisons} combinations are compared with the first, each at 95%: by chance alone \
-             about {chance:.1} of them would seem to differ in a figure, and the best of many looks \
-             better than it is; measure the best beside the first once more before relying on it"
-        ));
+        let by_chance = comparisons as f64 * 0.05;
+        warnings.push(SweepWarning::ManyComparisons {
+            comparisons: comparisons as u64,
+            by_chance,
+        });
     }
     warnings.extend(bottlenecks(sweep));
-    if !sweep.cut_short.is_empty() {
-        let n = sweep.cut_short.len();
-        warnings.push(format!(
-            "{n} unit{} cut short and measured anew; what {} left is kept",
-            if n == 1 { " was" } else { "s were" },
-            if n == 1 { "it" } else { "they" },
-        ));
-    }
-    match sweep.resumed {
-        0 => {}
-        1 => warnings.push("the sweep was taken up again once".to_owned()),
-        n => warnings.push(format!("the sweep was taken up again {n} times")),
-    }
+    let units = sweep.cut_short.len() as u64;
+    warnings.extend((units > 0).then_some(SweepWarning::CutShort { units }));
+    let times = sweep.resumed;
+    warnings.extend((times > 0).then_some(SweepWarning::Resumed { times }));
     warnings
 }
 
 /// Units whose figures are those of flashrig's own client, by name.
-fn bottlenecks(sweep: &Sweep) -> Option<String> {
+fn bottlenecks(sweep: &Sweep) -> Option<SweepWarning> {
     let is_bottleneck = |unit: &&Unit| unit.client_bottleneck == Some(true);
     let units: Vec<&Unit> = sweep.units.iter().filter(is_bottleneck).collect();
-    let named = units.iter().take(NAMED);
-    let named: Vec<String> = named
-        .map(|unit| {
-            format!(
-                "[{}] in round {}",
-                name_of(sweep, unit.combination),
-                unit.round
-            )
-        })
-        .collect();
-    let more = match units.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        n => format!(" and {n} more"),
-    };
-    (!units.is_empty()).then(|| {
-        format!(
-            "flashrig's own client was the bottleneck in {} of {} units ({}{more}): those figures \
-             are not the server's",
-            units.len(),
-            sweep.units.len(),
-            named.join(", ")
-        )
+    let named = units.iter().take(NAMED).map(|unit| NamedUnit {
+        settings: name_of(sweep, unit.combination),
+        round: unit.round,
+    });
+    (!units.is_empty()).then(|| SweepWarning::ClientBottleneck {
+        units: named.collect(),
+        more: units.len().saturating_sub(NAMED) as u64,
+        of: sweep.units.len() as u64,
     })
 }

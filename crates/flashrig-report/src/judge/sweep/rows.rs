@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use crate::stats::{median, ratio};
 use flashrig_clock::Seconds;
 use flashrig_record::{
-    FigureOf, Proven, Ratio, RowFigure, RowProof, SettingProof, Sweep, SweepRow, Unit, UnitOutcome,
-    UnitServer,
+    FigureOf, Proven, Ratio, RowFault, RowFigure, RowProof, Sweep, SweepRow, Unit, UnitFailure,
+    UnitFault, UnitOutcome, UnitServer,
 };
 
 /// A line for each combination, in the order of the plan.
@@ -40,11 +40,12 @@ fn row(sweep: &Sweep, combination: u32, all: &BTreeSet<FigureOf>) -> SweepRow {
         .iter()
         .map(|setting| proof(&setting.name, &servers))
         .collect();
-    let mut faults: Vec<String> = units.iter().flat_map(|unit| said(unit)).collect();
-    let names = || proofs.iter().filter(|p| p.proven == Proven::DidNothing);
-    faults.extend(names().map(|proof| {
-        let by = proof.by.as_deref().unwrap_or("the server");
-        format!("{} did nothing: {by}", proof.name)
+    let mut faults = of_units(&units);
+    let idle = proofs.iter().filter(|p| p.proven == Proven::DidNothing);
+    faults.extend(idle.map(|proof| RowFault::SettingDidNothing {
+        name: proof.name.clone(),
+        told: proof.reported.clone(),
+        by: proof.by.clone(),
     }));
     faults.extend(another_server(&servers));
     SweepRow {
@@ -70,16 +71,39 @@ fn of(sweep: &Sweep, combination: u32) -> Vec<&Unit> {
     units.filter(|u| u.combination == combination).collect()
 }
 
-/// What is wrong with a unit, with its round.
-fn said(unit: &Unit) -> Vec<String> {
-    let failed = unit
-        .message
-        .iter()
-        .filter(|_| unit.outcome == UnitOutcome::Failed);
-    failed
-        .chain(&unit.faults)
-        .map(|message| format!("round {}: {message}", unit.round))
-        .collect()
+/// What is wrong with units, each once with its rounds.
+fn of_units(units: &[&Unit]) -> Vec<RowFault> {
+    let mut failures: Vec<(&UnitFailure, Vec<u32>)> = Vec::new();
+    let mut faults: Vec<(&UnitFault, Vec<u32>)> = Vec::new();
+    for unit in units {
+        let failed = unit.outcome == UnitOutcome::Failed;
+        for failure in unit.failure.iter().filter(|_| failed) {
+            note(&mut failures, failure, unit.round);
+        }
+        for fault in &unit.faults {
+            note(&mut faults, fault, unit.round);
+        }
+    }
+    let failed = failures
+        .into_iter()
+        .map(|(failure, rounds)| RowFault::UnitFailed {
+            rounds,
+            failure: failure.clone(),
+        });
+    let faulty = faults
+        .into_iter()
+        .map(|(fault, rounds)| RowFault::UnitFault {
+            rounds,
+            fault: fault.clone(),
+        });
+    failed.chain(faulty).collect()
+}
+
+fn note<'u, F: PartialEq>(known: &mut Vec<(&'u F, Vec<u32>)>, fact: &'u F, round: u32) {
+    match known.iter_mut().find(|(known, _)| *known == fact) {
+        Some((_, rounds)) => rounds.push(round),
+        None => known.push((fact, vec![round])),
+    }
 }
 
 /// A figure's value in each round in which it is known, of units that were measured.
@@ -157,49 +181,41 @@ fn proof(name: &str, servers: &[&UnitServer]) -> RowProof {
             .filter(|p| p.engaged == Some(engaged));
         reported.next()
     };
-    let by = |proof: &SettingProof| {
-        proof
-            .reported_by
-            .clone()
-            .unwrap_or_else(|| "itself".to_owned())
-    };
     let all = !found.is_empty()
         && found
             .iter()
             .all(|p| p.is_some_and(|p| p.engaged == Some(true)));
-    let (proven, by) = match (reported(false), all) {
-        (Some(proof), _) => {
-            let value = proof.reported.as_deref().unwrap_or("another value");
-            let message = format!("the server told {value} ({})", by(proof));
-            (Proven::DidNothing, Some(message))
-        }
-        (None, true) => (Proven::Proven, reported(true).map(|proof| by(proof))),
-        (None, false) => (Proven::NotProven, None),
+    let (proven, other, proof) = match (reported(false), all) {
+        (Some(proof), _) => (Proven::DidNothing, proof.reported.clone(), Some(proof)),
+        (None, true) => (Proven::Proven, None, reported(true)),
+        (None, false) => (Proven::NotProven, None, None),
     };
     RowProof {
         name: name.to_owned(),
         proven,
-        by,
+        reported: other,
+        by: proof.and_then(|proof| proof.reported_by.clone()),
     }
 }
 
 /// A combination that was not answered by the same server in every round.
-fn another_server(servers: &[&UnitServer]) -> Option<String> {
+fn another_server(servers: &[&UnitServer]) -> Option<RowFault> {
     let first = servers.first()?;
-    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
     let parts = |server: &UnitServer| {
         [
-            ("version", text(&server.version)),
-            ("model", server.model.clone()),
-            ("program", text(&server.program_sha256)),
-            ("model's file", text(&server.model_sha256)),
+            ("version", server.version.clone()),
+            ("model", Some(server.model.clone())),
+            ("program", server.program_sha256.clone()),
+            ("model's file", server.model_sha256.clone()),
         ]
     };
     let other = servers.iter().find(|s| parts(s) != parts(first))?;
-    let was = parts(first);
-    let differs = was.iter().zip(parts(other)).find(|(a, b)| **a != *b)?;
-    let ((what, was), (_, is)) = differs;
-    Some(format!(
-        "it was not the same server in every round: its {what} was {was} and then {is}"
-    ))
+    let (first, other) = (parts(first), parts(other));
+    let differs = first.into_iter().zip(other).find(|(a, b)| a != b)?;
+    let ((what, was), (_, then)) = differs;
+    Some(RowFault::OtherServer {
+        what: what.to_owned(),
+        was,
+        then,
+    })
 }

@@ -3,11 +3,13 @@
 use super::*;
 use flashrig_clock::Seconds;
 use flashrig_record::testing;
+use flashrig_record::testing::{said, texts};
 use flashrig_record::{
     Arm, ArmKind, Figure, FigureKind, FigureOf, Functional, Host, LifeKind, Proven, Rig, Round,
     RunState, SWEEP_SCHEMA, ServerLife, SettingProof, SweepSetting, SweepSpec, SweepVerdict,
     UnitBegun, UnitServer,
 };
+use flashrig_record::{LifeFact, ProofSource, SweepWarning, UnitFault, VerdictReason};
 
 fn setting(name: &str, values: &[&str]) -> SweepSetting {
     SweepSetting {
@@ -97,7 +99,7 @@ pub(crate) fn unit(round: u32, combination: u32, figures: Vec<Figure>) -> Unit {
         took_s: Seconds(1.0),
         exit_code: Some(0),
         outcome: UnitOutcome::Measured,
-        message: None,
+        failure: None,
         faults: Vec::new(),
         client_bottleneck: Some(false),
         figures,
@@ -114,7 +116,7 @@ fn waited(round: u32, combination: u32, seconds: f64) -> Unit {
 fn failed(round: u32, combination: u32) -> Unit {
     Unit {
         outcome: UnitOutcome::Failed,
-        message: Some("the server did not start".into()),
+        failure: Some(said("the server did not start")),
         figures: Vec::new(),
         server: None,
         ..unit(round, combination, Vec::new())
@@ -143,7 +145,7 @@ fn the_best_is_told_with_its_interval_paired_by_round() {
     assert_eq!(
         verdict.answer,
         [
-            "parallel=4 is 2.00 times as fast as parallel=1 by median first-token time of 4 requests \
+            "parallel=4 is 2.00 times as fast as parallel=1 by median TTFT of 4 requests \
           at once (2.00 to 2.00, 3 rounds)."
         ]
     );
@@ -224,12 +226,11 @@ fn one_round_has_no_interval_and_says_so() {
     assert_eq!((verdict.best, verdict.equals), (Some(2), vec![1]));
     assert_eq!(verdict.rounds_needed, None);
     assert!(
-        verdict.answer[0]
-            .ends_with("in one round: there is no interval, and chance is not excluded."),
+        verdict.answer[0].ends_with("(one round, no interval)."),
         "{:?}",
         verdict.answer
     );
-    assert!(verdict.warnings[0].starts_with("one round: no intervals"));
+    assert!(verdict.warnings[0] == SweepWarning::OneRound);
 }
 
 #[test]
@@ -261,7 +262,10 @@ fn a_combination_that_failed_once_is_a_row_with_its_words_and_never_the_best() {
     ];
     let rows = rows(&sweep);
     assert_eq!((rows[1].measured, rows[1].failed), (1, 1));
-    assert_eq!(rows[1].faults, ["round 2: the server did not start"]);
+    assert_eq!(
+        texts(&rows[1].faults),
+        ["round 2: the server did not start"]
+    );
     assert_eq!(rows[1].figures[0].value, Some(0.1));
     let verdict = verdict(&sweep, &rows);
     assert_eq!(verdict.best, Some(1));
@@ -311,12 +315,17 @@ fn nothing_measured_and_nothing_done_are_two_things() {
     assert!(verdict.answer[0].contains("none did all that was asked"));
 }
 
+fn by() -> ProofSource {
+    let (path, field) = ("/props".to_owned(), "/n".to_owned());
+    ProofSource::Field { path, field }
+}
+
 fn reported(engaged: Option<bool>) -> Vec<SettingProof> {
     vec![SettingProof {
         name: "parallel".into(),
         value: "4".into(),
         reported: engaged.map(|yes| if yes { "4" } else { "1" }.to_owned()),
-        reported_by: engaged.map(|_| "/props".to_owned()),
+        reported_by: engaged.map(|_| by()),
         engaged,
     }]
 }
@@ -335,10 +344,9 @@ fn a_setting_is_proven_in_all_rounds_or_not_and_one_that_did_nothing_is_never_th
         let best = verdict(&sweep, &rows).best;
         (rows[1].proofs[0].proven, rows[1].proofs[0].by.clone(), best)
     };
-    let by = |message: &str| Some(message.to_owned());
     assert_eq!(
         proven(&[Some(true), Some(true)]),
-        (Proven::Proven, by("/props"), Some(2))
+        (Proven::Proven, Some(by()), Some(2))
     );
     assert_eq!(
         proven(&[Some(true), None]),
@@ -346,11 +354,7 @@ fn a_setting_is_proven_in_all_rounds_or_not_and_one_that_did_nothing_is_never_th
     );
     assert_eq!(
         proven(&[Some(true), Some(false)]),
-        (
-            Proven::DidNothing,
-            by("the server told 1 (/props)"),
-            Some(1)
-        )
+        (Proven::DidNothing, Some(by()), Some(1))
     );
 }
 
@@ -360,7 +364,7 @@ fn another_build_in_a_later_round_is_told() {
     sweep.units = vec![waited(1, 1, 1.0), waited(2, 1, 1.0)];
     sweep.units[1].server.as_mut().unwrap().version = Some("0.2.0".into());
     assert_eq!(
-        rows(&sweep)[0].faults,
+        texts(&rows(&sweep)[0].faults),
         ["it was not the same server in every round: its version was 0.1.0 and then 0.2.0"]
     );
 }
@@ -380,7 +384,7 @@ fn many_comparisons_cuts_and_resumes_are_told() {
         combination: 1,
         folder: "runs/r1-c1".into(),
     });
-    let warnings = judge(&sweep).warnings.join("\n");
+    let warnings = texts(&judge(&sweep).warnings).join("\n");
     for message in [
         "5 combinations are compared with the first, each at 95%: by chance alone about 0.2",
         "1 unit was cut short and measured anew",
@@ -425,24 +429,27 @@ fn a_pair_gives_makespans_slowdown_and_what_was_done() {
     assert_eq!(value(FigureKind::TogetherOverBackToBack).value, Some(0.9));
     assert_eq!(value(FigureKind::WorstSlowdown).value, Some(1.8));
     assert_eq!(value(FigureKind::DoneShare).value, Some(1.0));
-    assert_eq!(reading.faults, Vec::<String>::new());
+    assert_eq!(reading.faults, []);
 
-    run.rounds[0].arms[0].sessions[0].failures = vec!["a check failed".into()];
+    run.rounds[0].arms[0].sessions[0].failures = vec![said("a check failed")];
     run.verdict.as_mut().unwrap().functional = Functional::Fail;
     let reading = of_pair(&run);
     assert_eq!(reading.failed, None);
     assert!(reading.figures.iter().all(|figure| !figure.sound));
-    assert_eq!(reading.faults[0], "3 of 4 sessions are done");
+    assert_eq!(
+        reading.faults[0],
+        UnitFault::SessionsNotDone { done: 3, of: 4 }
+    );
 
     for round in &mut run.rounds {
         round.valid = false;
     }
     let mut verdict = run.verdict.take().unwrap();
-    verdict.reasons = vec!["round 1: the server died".into()];
+    verdict.reasons = vec![said::<VerdictReason>("round 1: the server died").into()];
     run.verdict = Some(verdict);
     assert_eq!(
-        of_pair(&run).failed.as_deref(),
-        Some("round 1: the server died")
+        of_pair(&run).failed.unwrap().to_string(),
+        "round 1: the server died"
     );
 }
 
@@ -466,19 +473,22 @@ fn a_fit_gives_figures_of_each_size_and_what_forgets_is_not_sound() {
     assert_eq!((slow.value, slow.sound), (Some(1.7), true));
 
     run.cells[1].verdict = flashrig_record::CellVerdict::Recall;
-    run.cells[1].reasons = vec!["s1 answered 2 of 3".into()];
+    run.cells[1].reasons = vec![said("s1 answered 2 of 3")];
     let reading = of_load(&run);
     assert!(!find(&reading, FigureKind::WarmTurnS, Some(2)).sound);
     assert!(find(&reading, FigureKind::WarmTurnS, Some(1)).sound);
-    assert_eq!(reading.faults, ["2 × 32K: recall: s1 answered 2 of 3"]);
+    assert_eq!(
+        texts(&reading.faults),
+        ["2 × 32K: recall: s1 answered 2 of 3"]
+    );
 }
 
 #[test]
 fn a_servers_death_in_a_unit_is_told_of_its_combination() {
-    let life = |what, message: &str| ServerLife {
+    let life = |what, fact| ServerLife {
         at_s: Seconds(1.0),
         what,
-        message: message.into(),
+        fact,
         last_lines: Vec::new(),
         ready_after_s: None,
     };
@@ -487,27 +497,36 @@ fn a_servers_death_in_a_unit_is_told_of_its_combination() {
     run.measured = vec![testing::measured(1, testing::K32, &[10.0])];
     run.cells = crate::judge::fit::cells(&run);
     run.server.life = vec![
-        life(LifeKind::Died, died),
-        life(LifeKind::Restarted, "the server sim was started again"),
+        life(LifeKind::Died, LifeFact::Lost { loss: said(died) }),
+        life(
+            LifeKind::Restarted,
+            LifeFact::Restarted {
+                server: "sim".into(),
+                ready_after_s: Seconds(1.0),
+            },
+        ),
     ];
     let again = format!("{died}, and was started again");
     let reading = of_load(&run);
-    assert_eq!(reading.faults[0], again);
+    assert_eq!(reading.faults[0].to_string(), again);
     run.server.life.truncate(1);
-    assert_eq!(of_load(&run).faults[0], died);
+    assert_eq!(of_load(&run).faults[0].to_string(), died);
     run.server.life.clear();
     assert!(
         !of_load(&run)
             .faults
             .iter()
-            .any(|fault| fault.contains("died"))
+            .any(|fault| matches!(fault, UnitFault::ServerLost { .. }))
     );
 
     let mut sweep = sweep("fit", &["1", "4"], 1);
     sweep.units = vec![waited(1, 1, 1.0), waited(1, 2, 1.0)];
     sweep.units[1].faults = reading.faults;
-    assert_eq!(rows(&sweep)[1].faults[0], format!("round 1: {again}"));
-    let text = crate::sweep_text(&judged(&sweep));
+    assert_eq!(
+        rows(&sweep)[1].faults[0].to_string(),
+        format!("round 1: {again}")
+    );
+    let text = crate::sweep_text(&judged(&sweep), crate::View::default());
     assert!(
         text.contains(&format!("parallel=4: round 1: {again}")),
         "{text}"
@@ -526,7 +545,7 @@ fn units_whose_client_was_the_bottleneck_are_named() {
         for index in at {
             sweep.units[*index].client_bottleneck = Some(true);
         }
-        judge(sweep).warnings.join("\n")
+        texts(&judge(sweep).warnings).join("\n")
     };
     assert_eq!(
         slow(&mut sweep, &[3]),

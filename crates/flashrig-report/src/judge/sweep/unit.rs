@@ -1,20 +1,19 @@
 //! What a sweep takes from the record of one unit's run.
 
-use crate::judge::fit::verdict_label;
 use crate::stats::median;
-use flashrig_config::format_tokens;
 use flashrig_record::{
-    ArmKind, Cell, CellVerdict, Figure, FigureKind, FigureOf, Functional, LifeKind, LoadRun,
-    MemoryBy, Run, RunState, Server, UnitServer, Watched,
+    ArmKind, Cell, CellVerdict, Figure, FigureKind, FigureOf, Functional, LifeFact, LifeKind,
+    LoadRun, MemoryBy, Run, RunState, Server, ServerLoss, StoppedBecause, UnitFailure, UnitFault,
+    UnitServer, VerdictReason, Watched,
 };
 
 /// What the record of a run tells a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
     /// Why nothing could be measured; `None` when something was.
-    pub failed: Option<String>,
+    pub failed: Option<UnitFailure>,
     /// What speaks against its figures.
-    pub faults: Vec<String>,
+    pub faults: Vec<UnitFault>,
     /// Whether flashrig's own client was the bottleneck.
     pub client_bottleneck: Option<bool>,
     /// The figures.
@@ -67,21 +66,17 @@ pub fn of_pair(run: &Run) -> Reading {
     ];
     let reasons = || verdict.map(|v| v.reasons.clone()).unwrap_or_default();
     let failed = unfinished(run.state, run.stopped_because.as_ref()).or_else(|| {
-        together.is_none().then(|| {
-            let because = reasons().join("; ");
-            if because.is_empty() {
-                "no round could be compared".to_owned()
-            } else {
-                because
-            }
-        })
+        let nothing = together.is_none();
+        nothing.then(|| UnitFailure::NoRoundCompared { reasons: reasons() })
     });
     let mut faults = Vec::new();
     if failed.is_none() && !sound {
-        faults.push(format!("{done} of {all} sessions are done"));
-        faults.extend(reasons());
+        let (done, of) = (done as u64, all as u64);
+        faults.push(UnitFault::SessionsNotDone { done, of });
+        let of_verdict = reasons().into_iter();
+        faults.extend(of_verdict.map(|reason| UnitFault::Verdict { reason }));
     }
-    add_deaths(&run.server, failed.as_deref(), &mut faults);
+    add_losses(&run.server, failed.as_ref(), &mut faults);
     let watched = run.rounds.iter().flat_map(|round| &round.arms);
     let watched: Vec<&Watched> = watched.filter_map(|arm| arm.watched.as_deref()).collect();
     Reading {
@@ -102,16 +97,12 @@ pub fn of_load(run: &LoadRun) -> Reading {
     };
     let nothing = figures.iter().all(|figure| figure.value.is_none());
     let failed = unfinished(run.state, run.stopped_because.as_ref()).or_else(|| {
-        nothing.then(|| {
-            let answer = run.verdict.as_ref().map(|v| v.answer.clone());
-            answer
-                .into_iter()
-                .chain(faults.iter().cloned())
-                .collect::<Vec<_>>()
-                .join("; ")
+        nothing.then(|| UnitFailure::NothingMeasured {
+            answer: run.verdict.as_ref().map(|v| v.answer.clone()),
+            faults: faults.clone(),
         })
     });
-    add_deaths(&run.server, failed.as_deref(), &mut faults);
+    add_losses(&run.server, failed.as_ref(), &mut faults);
     let watched = run.measured.iter().filter_map(|m| m.watched.as_deref());
     let watched: Vec<&Watched> = watched.collect();
     let reported = run
@@ -128,27 +119,36 @@ pub fn of_load(run: &LoadRun) -> Reading {
     }
 }
 
-/// The server's deaths that nothing else tells of in full, and whether it was started again.
-fn add_deaths(server: &Server, failed: Option<&str>, faults: &mut Vec<String>) {
-    for (index, death) in server.life.iter().enumerate() {
-        let is_reported = failed.is_some_and(|message| message.contains(&death.message));
-        if death.what != LifeKind::Died || is_reported {
+/// How the server was lost, where nothing else tells of it in full, and whether it was started
+/// again.
+fn add_losses(server: &Server, failed: Option<&UnitFailure>, faults: &mut Vec<UnitFault>) {
+    for (index, life) in server.life.iter().enumerate() {
+        let LifeFact::Lost { loss } = &life.fact else {
+            continue;
+        };
+        if failed.and_then(UnitFailure::loss) == Some(loss) {
             continue;
         }
         let mut later = server.life.iter().skip(index + 1);
-        let again = later.any(|life| life.what == LifeKind::Restarted);
-        let message = if again {
-            format!("{}, and was started again", death.message)
-        } else {
-            death.message.clone()
-        };
+        let restarted = later.any(|life| life.what == LifeKind::Restarted);
         // Before what it made of the figures.
-        faults.retain(|fault| *fault != death.message);
-        faults.insert(0, message);
+        faults.retain(|fault| !is_loss(fault, loss));
+        let loss = loss.clone();
+        faults.insert(0, UnitFault::ServerLost { loss, restarted });
     }
 }
 
-fn of_fit(run: &LoadRun) -> (Vec<Figure>, Vec<String>) {
+/// Whether a fault says nothing but that the server was lost.
+fn is_loss(fault: &UnitFault, loss: &ServerLoss) -> bool {
+    match fault {
+        UnitFault::Verdict { reason } => {
+            reason.fact == VerdictReason::ServerLost { loss: loss.clone() }
+        }
+        _ => false,
+    }
+}
+
+fn of_fit(run: &LoadRun) -> (Vec<Figure>, Vec<UnitFault>) {
     let fits = run.verdict.iter().flat_map(|verdict| &verdict.fits);
     let mut figures: Vec<Figure> = fits
         .map(|fits| Figure {
@@ -184,13 +184,12 @@ fn of_fit(run: &LoadRun) -> (Vec<Figure>, Vec<String>) {
             figure(FigureKind::TokensPerS, cell.total_tokens_per_s),
         ]);
         if !sound {
-            let why = cell.reasons.first().map_or("", String::as_str);
-            faults.push(format!(
-                "{} × {}: {}: {why}",
-                cell.sessions,
-                format_tokens(cell.context_tokens),
-                verdict_label(cell.verdict),
-            ));
+            faults.push(UnitFault::Cell {
+                sessions: cell.sessions,
+                context_tokens: cell.context_tokens,
+                verdict: cell.verdict,
+                reason: cell.reasons.first().cloned(),
+            });
         }
     }
     (figures, faults)
@@ -208,7 +207,7 @@ fn is_sound(cell: &Cell) -> bool {
     }
 }
 
-fn of_ttft(run: &LoadRun) -> (Vec<Figure>, Vec<String>) {
+fn of_ttft(run: &LoadRun) -> (Vec<Figure>, Vec<UnitFault>) {
     let (mut figures, mut faults) = (Vec::new(), Vec::new());
     for row in &run.ttft {
         let sound = row.asked > 0 && row.answered == row.asked;
@@ -227,25 +226,24 @@ fn of_ttft(run: &LoadRun) -> (Vec<Figure>, Vec<String>) {
             figure(FigureKind::TokensPerS, row.tokens_per_s),
         ]);
         if !sound {
-            let why = row.reasons.first();
-            let why = why.map_or_else(String::new, |why| format!(": {why}"));
-            faults.push(format!(
-                "{} at once: {} of {} answered{why}",
-                row.agents, row.answered, row.asked
-            ));
+            faults.push(UnitFault::NotAnswered {
+                requests: row.agents,
+                answered: row.answered,
+                asked: row.asked,
+                reason: row.reasons.first().cloned(),
+            });
         }
     }
     (figures, faults)
 }
 
-fn unfinished(state: RunState, because: Option<&String>) -> Option<String> {
-    let otherwise = match state {
-        RunState::Finished => return None,
-        RunState::Unfinished => "it ended before its run was sealed",
-        RunState::Interrupted => "it was interrupted",
-        RunState::Failed => "its run failed",
-    };
-    Some(because.cloned().unwrap_or_else(|| otherwise.to_owned()))
+fn unfinished(state: RunState, because: Option<&StoppedBecause>) -> Option<UnitFailure> {
+    (state != RunState::Finished).then(|| match because {
+        Some(reason) => UnitFailure::RunStopped {
+            reason: reason.clone(),
+        },
+        None => UnitFailure::RunUnfinished { state },
+    })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of sessions are small")]

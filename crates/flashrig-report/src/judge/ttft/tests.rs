@@ -1,4 +1,6 @@
 use super::*;
+use flashrig_record::LeftOutReason;
+use flashrig_record::testing::{said, texts};
 use flashrig_record::{
     CellStop, ClientHonesty, ErrorDetail, Host, LeftOut, LoadSpec, RUN_SCHEMA, RecallRule, Rig,
     RunState, Server, ServerReported, Thresholds,
@@ -79,6 +81,7 @@ fn run(agents: &[u32], measured: Vec<Measured>) -> LoadRun {
             cores: None,
         },
         server: Server {
+            profile_file: None,
             name: "s".to_owned(),
             url: "http://h:1".to_owned(),
             simulated: false,
@@ -197,15 +200,15 @@ fn requests_that_were_not_open_at_once_are_said_to_be_so() {
     one.client.bottleneck = true;
     let row = &rows(&run(&[2], vec![one]))[0];
     assert!(
-        row.reasons[0].contains("only 1 of them"),
+        row.reasons[0] == TtftReason::FewerOpen { most: 1 },
         "{:?}",
         row.reasons
     );
-    assert!(row.client_bottleneck && row.reasons[1].contains("own client"));
+    assert!(row.client_bottleneck && row.reasons[1] == TtftReason::ClientBottleneck);
 }
 
 #[test]
-fn the_answer_names_the_first_and_the_last_number_and_what_ended_the_run() {
+fn the_answer_names_the_first_and_the_last_number() {
     let mut run = run(
         &[1, 4, 8],
         vec![
@@ -217,17 +220,16 @@ fn the_answer_names_the_first_and_the_last_number_and_what_ended_the_run() {
         round: Some(1),
         context_tokens: 2048,
         sessions: 8,
-        reason: "not tried: the server was gone".to_owned(),
+        reason: LeftOutReason::ServerGone,
     });
     let rows = rows(&run);
-    let verdict = verdict(&run, &rows, Some("the server is gone"));
+    let verdict = verdict(&run, &rows, Some(&said("the server is gone")));
     assert_eq!(
         verdict.answer,
-        "The first token of a prompt of 2K tokens took 500 ms alone and 2.00 s with 4 at once (median; worst \
-         2.00 s). Then the server is gone."
+        "median TTFT 500 ms alone, 2.00 s with 4 at once (worst 2.00 s)"
     );
     assert_eq!(
-        verdict.warnings,
+        texts(&verdict.warnings),
         ["8 at once: not tried: the server was gone"]
     );
 }
@@ -256,7 +258,7 @@ fn a_stop_is_no_measurement_and_a_refusal_is_a_no() {
     );
     let stall = CellStop {
         kind: StopKind::Stalled,
-        message: String::new(),
+        reason: said(""),
     };
     let turns = vec![
         ("a1", good(1.0)),
