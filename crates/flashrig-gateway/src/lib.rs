@@ -74,7 +74,6 @@ mod slow_head;
 pub mod standing;
 mod standing_listener;
 
-
 pub use client_name::{BadName, ClientName};
 pub use event_loop::EventLoop;
 pub use events::{Activity, GatewayEvent, Observer};
