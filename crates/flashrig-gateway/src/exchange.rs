@@ -23,7 +23,7 @@ use super::shared::Shared;
 use super::{nonce, route};
 use flashrig_clock::Stamp;
 use flashrig_http::stamped::SocketWatch;
-use flashrig_http::{Lease, LinkError, Sending};
+use flashrig_http::{Connection, SendError, Sending};
 use flashrig_record::{Attempt, Dialect, GateFact, Outcome};
 use llm_observe::Watch;
 
@@ -59,8 +59,8 @@ pub(super) async fn serve(
     let (method, path) = (request.method().as_str(), request.uri().path());
     let mut recording = identified.request_log.begin(method, path, dialect, head);
     match forward(&shared, request, &client, identified, head, &mut recording).await {
-        Ok((response, lease, permit)) => {
-            hand_over(&shared, response, lease, permit, client, recording)
+        Ok((response, connection, permit)) => {
+            hand_over(&shared, response, connection, permit, client, recording)
         }
         Err(LocalAnswer::Refused(refusal)) => {
             recording.attempt.error = Some(refusal.reason.error(&refusal.message));
@@ -103,7 +103,7 @@ async fn forward(
     identified: Identified,
     head: Stamp,
     recording: &mut Recording,
-) -> Result<(Response<Incoming>, Lease, Option<Permit>), LocalAnswer> {
+) -> Result<(Response<Incoming>, Connection, Option<Permit>), LocalAnswer> {
     let (mut parts, mut body) = request.into_parts();
     let dialect = recording.attempt.dialect;
     let credentials = match check_head(&parts.method, identified.admission) {
@@ -137,7 +137,7 @@ async fn forward(
         }
         None => received.text().clone(),
     };
-    let upstream = &shared.link.upstream;
+    let upstream = shared.pool.upstream();
     parts.uri = upstream
         .target(parts.uri.path(), parts.uri.query())
         .map_err(|error| {
@@ -170,7 +170,7 @@ async fn forward(
         recording.started(begun, received.text());
     };
     let answer = shared
-        .link
+        .pool
         .send(request, shared.limits.time_limit, |step| match step {
             Sending::Sent(clocks) => {
                 let connected = recording.at(clocks.connected);
@@ -183,15 +183,15 @@ async fn forward(
         })
         .await;
     note(recording);
-    let (response, lease) = answer?;
+    let (response, connection) = answer?;
     if response.status().is_informational() {
         let message = format!(
             "the server answered {} to a request that asked for no such thing",
             response.status()
         );
-        return Err(LinkError::NoAnswer(message).into());
+        return Err(SendError::NoAnswer(message).into());
     }
-    Ok((response, lease, permit))
+    Ok((response, connection, permit))
 }
 
 /// What is answered here and now to a request that was read whole.
@@ -286,7 +286,7 @@ fn check_head(method: &Method, admission: Admission) -> Result<Credentials, Refu
 fn hand_over(
     shared: &Shared,
     response: Response<Incoming>,
-    lease: Lease,
+    connection: Connection,
     permit: Option<Permit>,
     client: SocketWatch,
     mut recording: Recording,
@@ -310,21 +310,21 @@ fn hand_over(
         parts.headers.remove(CONTENT_LENGTH);
     }
     headers::strip_hop_by_hop(&mut parts.headers);
-    let mask = shared.link.upstream.mask();
-    if let Some(mask) = &mask {
-        mask.headers(&mut parts.headers);
-    }
+    let redactor = shared.pool.upstream().redactor();
+    redactor.headers(&mut parts.headers);
     // Servers are told not to compress when there is a key; one that does so yet is not readable
     // here, and changing bytes would only break it.
-    let mask = mask.filter(|_| !parts.headers.contains_key(CONTENT_ENCODING));
+    let mask = redactor
+        .stream()
+        .filter(|_| !parts.headers.contains_key(CONTENT_ENCODING));
     parts.version = Version::HTTP_11;
-    recording.attempt.clocks.response_head_s = Some(recording.at(lease.last_read()));
+    recording.attempt.clocks.response_head_s = Some(recording.at(connection.last_read()));
     recording.attempt.status = Some(parts.status.as_u16());
-    let link = Arc::clone(&shared.link);
+    let pool = Arc::clone(&shared.pool);
     let in_flight = InFlight {
         recording,
         watch,
-        lease,
+        connection,
         permit,
         prompt_cap: shared.prompt_cap.clone(),
     };
@@ -332,7 +332,7 @@ fn hand_over(
         body,
         in_flight,
         client,
-        link,
+        pool,
         framed,
         shared.limits.time_limit,
     )

@@ -3,7 +3,7 @@
 
 use hyper::StatusCode;
 
-use flashrig_http::LinkError;
+use flashrig_http::SendError;
 use flashrig_record::{ErrorDetail, Outcome, PROMPT_TOO_LONG};
 
 /// Why the gateway answers in the server's place.
@@ -114,12 +114,12 @@ impl Refusal {
     }
 }
 
-impl From<LinkError> for Refusal {
-    fn from(error: LinkError) -> Self {
+impl From<SendError> for Refusal {
+    fn from(error: SendError) -> Self {
         let (reason, end) = match error {
-            LinkError::Unreachable { .. } => (Reason::Unreachable, Outcome::Unreachable),
-            LinkError::NoAnswer(_) => (Reason::NoAnswer, Outcome::UpstreamError),
-            LinkError::Silent(_) => (Reason::Silent, Outcome::Stalled),
+            SendError::Unreachable { .. } => (Reason::Unreachable, Outcome::Unreachable),
+            SendError::NoAnswer(_) => (Reason::NoAnswer, Outcome::UpstreamError),
+            SendError::Silent(_) => (Reason::Silent, Outcome::Stalled),
         };
         Self {
             reason,

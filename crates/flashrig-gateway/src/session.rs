@@ -16,7 +16,7 @@ use super::prompt::PromptCap;
 use super::request_log::RequestLog;
 use super::shared::Shared;
 use flashrig_clock::Origin;
-use flashrig_http::{Link, Secret, Upstream};
+use flashrig_http::{Pool, Secret, Upstream};
 use flashrig_record::Attempt;
 
 /// What a session needs to listen.
@@ -91,7 +91,7 @@ impl Session {
         let request_log = RequestLog::new(origin, Box::new(observer));
         let activity = request_log.activity();
         let shared = Shared {
-            link: Link::new(upstream),
+            pool: Pool::new(upstream),
             auth: Auth::Session {
                 token,
                 request_log: Arc::clone(&request_log),

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::auth::Auth;
 use super::limits::Limits;
 use super::prompt::PromptCap;
-use flashrig_http::Link;
+use flashrig_http::Pool;
 
 /// What all requests of a listener share.
 pub(super) struct Shared {
-    pub(super) link: Arc<Link>,
+    pub(super) pool: Arc<Pool>,
     pub(super) auth: Auth,
     pub(super) limits: Limits,
     pub(super) nonce: Option<String>,

@@ -16,7 +16,7 @@ use super::prompt::PromptCap;
 use super::registry::ClientRegistry;
 use super::shared::Shared;
 use flashrig_clock::Origin;
-use flashrig_http::{Link, Secret, Upstream};
+use flashrig_http::{Pool, Secret, Upstream};
 
 /// What a standing listener needs.
 pub struct StandingConfig {
@@ -57,7 +57,7 @@ impl Standing {
         let listener = TcpListener::bind(config.listen).await?;
         let addr = listener.local_addr()?;
         let shared = Arc::new(Shared {
-            link: Link::new(config.upstream),
+            pool: Pool::new(config.upstream),
             auth: Auth::Clients(Clients::new(
                 config.tokens,
                 registry,

@@ -12,8 +12,8 @@ use tokio::sync::mpsc;
 
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
-use super::instrument::{host, rig, started_at, writable};
 use super::{progress, signals};
+use crate::run::instrument::{host, rig, started_at, writable};
 use flashrig_clock::{Origin, Seconds, Stamp};
 use flashrig_record::{RunState, SWEEP_SCHEMA, Sweep, SweepSpec, SweepWhat};
 use flashrig_report::judge::sweep::measured;
@@ -57,7 +57,7 @@ pub async fn sweep(args: SweepArgs, console: Console) -> Result<Exit, Failure> {
     console
         .run_result(
             &sweep,
-            || flashrig_report::sweep_text(&sweep),
+            |view| flashrig_report::sweep_text(&sweep, view),
             &shown(&folder),
         )
         .or_rig()?;
