@@ -71,11 +71,6 @@ impl Console {
         self.draw(&[]);
     }
 
-    /// Leaves the live lines on the terminal as they are.
-    pub fn keep(self) {
-        terminal::keep();
-    }
-
     /// How reports are shown: as wide as the terminal that results go to.
     pub fn view(self) -> View {
         let columns = console::Term::stdout().size_checked();

@@ -22,7 +22,7 @@ use flashrig_server::RawProfile as ServerProfile;
 pub struct ReportArgs {
     /// The folder of the run
     pub run: PathBuf,
-    /// As text, or as the picture of a run of fit
+    /// Text, or a picture (runs of fit only)
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     pub format: ReportFormat,
 }

@@ -10,6 +10,7 @@ use super::setting::{Setting, sandbox};
 use crate::run::{Checks, Scratch};
 use crate::task::{Library, Source};
 use crate::verify::{Proof, ProofCase, ProofOutcome, ProofRow, prove};
+use flashrig_config::plural;
 use flashrig_record::CheckOutcome;
 use flashrig_workspace::Base;
 
@@ -22,7 +23,7 @@ const SHOWN_CHARS: usize = 200;
 pub enum TasksCommand {
     /// List the tasks
     List,
-    /// Prove tasks: untouched must fail, the reference solution pass, every cheat fail
+    /// Verify tasks: the untouched repository and every cheat must fail, the reference solution pass
     Verify {
         /// Tasks [default: all]
         names: Vec<String>,
@@ -214,12 +215,12 @@ fn list(library: &Library, console: Console) -> Result<Exit, Failure> {
         };
         let folder = row.folder.map(|folder| format!(", from {folder}"));
         console.result(&format!(
-            "{:<14} {}\n               {}, {} checks, {} cheats{real_only}{}",
+            "{:<14} {}\n               {}, {}, {}{real_only}{}",
             row.name,
             row.title,
             row.source,
-            row.checks,
-            row.cheats,
+            plural(row.checks as u64, "check"),
+            plural(row.cheats as u64, "cheat"),
             folder.unwrap_or_default()
         ));
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Refused;
 use super::grid::sizes;
-use flashrig_config::format_tokens;
+use flashrig_config::{format_tokens, plural};
 use flashrig_record::{LoadSpec, RecallRule, Server, SideSpec, Thresholds};
 
 /// Tokens of a side request's prompt.
@@ -88,8 +88,9 @@ pub fn spec(asked: &Asked, new_seed: u64) -> Result<LoadSpec, Refused> {
         && expect > *most
     {
         return Err(Refused(format!(
-            "--expect {expect} cannot be told by measuring {most} sessions at most; give more with \
-             --sessions 1..{expect}"
+            "--expect {expect} cannot be told by measuring at most {}; give more with \
+             --sessions 1..{expect}",
+            plural(*most, "session")
         )));
     }
     Ok(LoadSpec {

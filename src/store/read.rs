@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use flashrig_clock::Seconds;
 use flashrig_record::{
-    Event, Kept, LOAD_COMMANDS, LoadEvent, LoadRun, RUN_SCHEMA, Run, SWEEP_SCHEMA, Sweep,
-    SweepEvent,
+    Event, Kept, LOAD_COMMANDS, LOAD_SCHEMA, LoadEvent, LoadRun, RUN_SCHEMA, Run, SWEEP_SCHEMA,
+    Sweep, SweepEvent,
 };
 
 /// A results folder that cannot be read.
@@ -35,7 +35,9 @@ pub enum ReadError {
         message: String,
     },
     /// Of a version that this flashrig does not know.
-    #[error("{path}: schema is {found:?}; this flashrig reads {RUN_SCHEMA:?} and {SWEEP_SCHEMA:?}")]
+    #[error(
+        "{path}: schema is {found:?}; this flashrig reads {RUN_SCHEMA:?}, {LOAD_SCHEMA:?} and {SWEEP_SCHEMA:?}"
+    )]
     Schema {
         /// The file.
         path: PathBuf,
@@ -142,7 +144,7 @@ fn versioned(path: &Path, text: &str) -> Result<Value, ReadError> {
         .get("schema")
         .and_then(|s| s.as_str())
         .unwrap_or_default();
-    if found != RUN_SCHEMA && found != SWEEP_SCHEMA {
+    if ![RUN_SCHEMA, LOAD_SCHEMA, SWEEP_SCHEMA].contains(&found) {
         return Err(ReadError::Schema {
             path: path.to_owned(),
             found: found.to_owned(),

@@ -9,8 +9,9 @@ use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING};
 use hyper::http::{Request, Response, Version};
 
-use super::auth::{Admission, Identified};
+use super::auth::{Access, Admission, Identified};
 use super::body::{GatewayBody, InFlight, Through};
+use super::client_connection::ClientConnection;
 use super::document::Document;
 use super::gate::{GateClient, Permit};
 use super::headers::{self, Credentials};
@@ -39,17 +40,20 @@ impl<R: Into<Refusal>> From<R> for LocalAnswer {
     }
 }
 
-/// Serves one request. `client` is the client's socket.
+/// Serves one request. `client` is the connection that it came by.
 ///
 /// The future may be dropped at any point, when the client leaves: the recording then writes its
 /// row and the connection to the server closes.
 pub(super) async fn serve(
     shared: Arc<Shared>,
     mut request: Request<Incoming>,
-    client: SocketWatch,
+    client: ClientConnection,
 ) -> Response<GatewayBody> {
-    let head = client.last_read();
+    let head = client.socket.last_read();
     if let Some((page, access)) = shared.auth.page(request.uri(), request.headers()) {
+        if page.private && matches!(access, Access::Granted) {
+            client.authenticated();
+        }
         return reply::page(request.method(), page, access);
     }
     let (headers, mut uri) = (request.headers(), request.uri().clone());
@@ -60,6 +64,7 @@ pub(super) async fn serve(
     let mut recording = identified.request_log.begin(method, path, dialect, head);
     match forward(&shared, request, &client, identified, head, &mut recording).await {
         Ok((response, connection, permit)) => {
+            let client = client.socket;
             hand_over(&shared, response, connection, permit, client, recording)
         }
         Err(LocalAnswer::Refused(refusal)) => {
@@ -99,7 +104,7 @@ fn answer_locally(
 async fn forward(
     shared: &Shared,
     request: Request<Incoming>,
-    client: &SocketWatch,
+    client: &ClientConnection,
     identified: Identified,
     head: Stamp,
     recording: &mut Recording,
@@ -109,18 +114,20 @@ async fn forward(
     let credentials = match check_head(&parts.method, identified.admission) {
         Ok(credentials) => credentials,
         Err(refusal) => {
-            discard(&mut body, shared.limits.body_bytes, recording).await;
+            discard(&mut body, &shared.limits, recording).await;
             return Err(refusal.into());
         }
     };
     if credentials == Credentials::Valid {
+        client.authenticated();
         recording.admitted(head);
     }
 
     let announced = parts.headers.contains_key(CONTENT_LENGTH);
-    let received = read_body(&mut body, shared.limits.body_bytes, recording).await?;
+    let mut held = shared.body_budget.request();
+    let received = read_body(&mut body, &shared.limits, &mut held, recording).await?;
     let received = Document::new(received);
-    let body_at = client.last_read();
+    let body_at = client.socket.last_read();
     recording.body_read(body_at);
     if let Some(own) = answer_for(shared, &recording.attempt) {
         recording.learn(&received);

@@ -8,6 +8,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 
 use super::auth::Auth;
+use super::body_budget::BodyBudget;
 use super::events::{Activity, Observer};
 use super::gate::Gate;
 use super::limits::Limits;
@@ -98,6 +99,7 @@ impl Session {
                 gate: gate.map(|gate| gate.client()),
             },
             prompt_cap: PromptCap::when_needed(limits.prompt_tokens, answer_probes.is_some()),
+            body_budget: BodyBudget::new(limits.held_body_bytes),
             limits,
             nonce,
             answer_probes,

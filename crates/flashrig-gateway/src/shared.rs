@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::auth::Auth;
+use super::body_budget::BodyBudget;
 use super::limits::Limits;
 use super::prompt::PromptCap;
 use flashrig_http::Pool;
@@ -12,6 +13,7 @@ pub(super) struct Shared {
     pub(super) pool: Arc<Pool>,
     pub(super) auth: Auth,
     pub(super) limits: Limits,
+    pub(super) body_budget: BodyBudget,
     pub(super) nonce: Option<String>,
     pub(super) prompt_cap: Option<Arc<PromptCap>>,
     /// The served model, when probes are answered here.

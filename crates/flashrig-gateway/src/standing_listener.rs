@@ -8,6 +8,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 
 use super::auth::{Auth, Clients};
+use super::body_budget::BodyBudget;
 use super::client_name::ClientName;
 use super::gate::Gate;
 use super::limits::Limits;
@@ -69,6 +70,7 @@ impl Standing {
                 config.limits.prompt_tokens,
                 config.answer_probes.is_some(),
             ),
+            body_budget: BodyBudget::new(config.limits.held_body_bytes),
             limits: config.limits,
             nonce: None,
             answer_probes: config.answer_probes,

@@ -5,6 +5,7 @@ mod course;
 mod inner;
 mod typed;
 
+use flashrig_config::plural;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -173,11 +174,12 @@ fn duration(seconds: Seconds) -> std::time::Duration {
 
 /// How much there is to do.
 fn extent(spec: &SweepSpec) -> String {
-    let (combinations, rounds) = (spec.combinations.len(), spec.rounds as usize);
+    let (combinations, rounds) = (spec.combinations.len() as u64, u64::from(spec.rounds));
     format!(
-        "{combinations} combinations × {rounds} round{}: {} runs of {}, each with {} started anew",
-        if rounds == 1 { "" } else { "s" },
-        combinations * rounds,
+        "{} × {}: {} of {}, each with {} started anew",
+        plural(combinations, "combination"),
+        plural(rounds, "round"),
+        plural(combinations * rounds, "run"),
         spec.measures,
         spec.server,
     )

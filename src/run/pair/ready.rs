@@ -15,7 +15,6 @@ use crate::agent::{HOME_FOLDERS, Values, launch};
 use crate::plan::SessionPlan;
 use crate::run::shared::bus::{Live, Step};
 use crate::run::shared::scratch::remove_all;
-use flashrig_clock::Stamp;
 use flashrig_gateway::egress::{AllowList, EgressGuard, GuardConfig};
 use flashrig_gateway::{Gate, GatewayEvent, GatewaySession, Limits, ListenConfig, Session};
 use flashrig_http::Secret;
@@ -190,54 +189,30 @@ async fn open_gateway(
     let (live, id) = (context.bus.live(), plan.id.clone());
     let observer = move |event: GatewayEvent| {
         informer.note(&event);
-        let step = match event {
-            GatewayEvent::Held { number, role, at } => Step::Held { number, role, at },
+        let step = Step::of(&event);
+        match event {
             GatewayEvent::Started {
                 number,
                 dialect,
-                role,
                 body,
-                at,
                 ..
-            } => {
-                bodies.request(number, dialect, body);
-                Step::Asked { number, role, at }
-            }
+            } => bodies.request(number, dialect, body),
             GatewayEvent::Answer {
                 number,
                 bytes,
                 encoded,
-            } => {
-                bodies.answer(number, &bytes, encoded);
-                return;
-            }
-            GatewayEvent::FirstToken { number, at } => Step::Generating {
-                number,
-                events: 1,
-                at,
-            },
-            GatewayEvent::Content {
-                number,
-                content_events,
-                at,
-            } => Step::Generating {
-                number,
-                events: content_events,
-                at,
-            },
-            GatewayEvent::Finished(attempt) => {
-                bodies.answered(attempt.number);
-                Step::Answered {
-                    number: attempt.number,
-                    end: attempt.outcome,
-                    at: Stamp::now(),
-                }
-            }
-        };
-        let _ = live.send(Live::Session {
-            id: id.clone(),
-            step,
-        });
+            } => bodies.answer(number, &bytes, encoded),
+            GatewayEvent::Finished(attempt) => bodies.answered(attempt.number),
+            GatewayEvent::Held { .. }
+            | GatewayEvent::FirstToken { .. }
+            | GatewayEvent::Content { .. } => {}
+        }
+        if let Some(step) = step {
+            let _ = live.send(Live::Session {
+                id: id.clone(),
+                step,
+            });
+        }
     };
     let opening = Session::open(config, observer);
     Ok(context.event_loop.run(opening).await?)

@@ -216,6 +216,7 @@ impl Cut {
 mod tests {
     use super::*;
     use bytes::Bytes;
+    use flashrig_gateway::RequestProgress;
     use flashrig_record::{Dialect, Fact as _, Role, ServerLoss};
 
     const LIMIT: Duration = Duration::from_secs(10);
@@ -223,6 +224,7 @@ mod tests {
     fn started(number: u32, stream: bool, at: Stamp) -> GatewayEvent {
         GatewayEvent::Started {
             number,
+            progress: Arc::new(RequestProgress::new(at)),
             method: "POST".into(),
             path: "/v1/messages".into(),
             dialect: Dialect::AnthropicMessages,

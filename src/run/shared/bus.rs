@@ -1,11 +1,14 @@
 //! What is told while a run goes on.
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
 
 use tokio::sync::mpsc;
 
 use crate::store::{Store, StoreError};
 use flashrig_clock::{Origin, Stamp};
+use flashrig_gateway::{GatewayEvent, RequestProgress};
 use flashrig_load::SessionAttempt;
 use flashrig_record::{Attempt, Kept, Outcome, Role, Run, What};
 
@@ -26,14 +29,16 @@ pub enum Live<W = What> {
 }
 
 /// A step of a session.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Step {
     /// A request is held back by the gate.
     Held {
         /// Its number.
         number: u32,
-        /// Its role.
+        /// Its provisional role.
         role: Role,
+        /// How far its answer has come.
+        progress: Arc<RequestProgress>,
         /// When.
         at: Stamp,
     },
@@ -41,17 +46,10 @@ pub enum Step {
     Asked {
         /// Its number.
         number: u32,
-        /// Its role.
+        /// Its provisional role.
         role: Role,
-        /// When.
-        at: Stamp,
-    },
-    /// An answer's content arrives.
-    Generating {
-        /// The request's number.
-        number: u32,
-        /// Content events so far.
-        events: u64,
+        /// How far its answer has come.
+        progress: Arc<RequestProgress>,
         /// When.
         at: Stamp,
     },
@@ -68,6 +66,46 @@ pub enum Step {
     Turn,
     /// The transcript told of a tool call.
     Tool(Option<String>),
+}
+
+impl Step {
+    /// The step that a gateway's event is. There is none for what comes with every token: whoever
+    /// shows that reads the request's progress.
+    pub fn of(event: &GatewayEvent) -> Option<Self> {
+        match event {
+            GatewayEvent::Held {
+                number,
+                role,
+                progress,
+                at,
+            } => Some(Self::Held {
+                number: *number,
+                role: *role,
+                progress: Arc::clone(progress),
+                at: *at,
+            }),
+            GatewayEvent::Started {
+                number,
+                role,
+                progress,
+                at,
+                ..
+            } => Some(Self::Asked {
+                number: *number,
+                role: *role,
+                progress: Arc::clone(progress),
+                at: *at,
+            }),
+            GatewayEvent::Finished(attempt) => Some(Self::Answered {
+                number: attempt.number,
+                end: attempt.outcome,
+                at: Stamp::now(),
+            }),
+            GatewayEvent::Answer { .. }
+            | GatewayEvent::FirstToken { .. }
+            | GatewayEvent::Content { .. } => None,
+        }
+    }
 }
 
 /// Carries what is told: facts to the store, everything to the listener.
@@ -151,5 +189,35 @@ impl<R: Kept> Bus<R> {
     /// The sender for a session's steps.
     pub fn live(&self) -> mpsc::UnboundedSender<Live<R::What>> {
         self.live.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_sends_nothing_to_who_shows_progress() {
+        let (number, at) = (1, Stamp(5));
+        let progress = Arc::new(RequestProgress::new(at));
+        let held = GatewayEvent::Held {
+            number,
+            role: Role::Main,
+            progress: Arc::clone(&progress),
+            at,
+        };
+        let Some(Step::Held { progress: seen, .. }) = Step::of(&held) else {
+            panic!("a held request is a step");
+        };
+        for content_events in 1..=1000 {
+            let event = GatewayEvent::Content {
+                number,
+                content_events,
+                at,
+            };
+            assert!(Step::of(&event).is_none());
+            progress.record(content_events, at);
+        }
+        assert_eq!(seen.generated().unwrap().content_events, 1000);
     }
 }

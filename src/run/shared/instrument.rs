@@ -1,6 +1,7 @@
 //! What every record says of the measuring instrument, the machine and the hour, and where records
 //! may be kept.
 
+use flashrig_config::without_temporary_name;
 use std::path::Path;
 
 use anyhow::anyhow;
@@ -56,6 +57,7 @@ pub fn writable(results: &Path) -> Result<(), Failure> {
     };
     tempfile::NamedTempFile::new_in(existing)
         .map(drop)
+        .map_err(without_temporary_name)
         .map_err(|e| Failure {
             exit: Exit::Rig,
             error: anyhow!(

@@ -3,6 +3,7 @@
 //! It lies outside the user's project: agents read instruction files in every folder above their
 //! workspace, and the operator's must not be among them.
 
+use flashrig_config::without_temporary_name;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
@@ -125,7 +126,10 @@ fn locked(parent: &Path) -> io::Result<Scratch> {
     let own = parent.join(format!("flashrig-{}", geteuid()));
     let _held = hold(&own)?;
     remove_stale(&own);
-    let folder = tempfile::Builder::new().prefix("run-").tempdir_in(&own)?;
+    let folder = tempfile::Builder::new()
+        .prefix("run-")
+        .tempdir_in(&own)
+        .map_err(without_temporary_name)?;
     let lock = File::open(folder.path())?;
     lock.lock()?;
     Ok(Scratch {

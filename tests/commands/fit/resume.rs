@@ -96,6 +96,7 @@ fn finished(record: &Value) -> BTreeMap<(u64, u64), Vec<Value>> {
 fn went_on(before: &Value, ran: &Ran) {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let record = ran.record();
+    assert_eq!(record["schema"], "flashrig.load/1");
     assert_eq!(record["state"], "finished");
     assert_eq!(record["resumed"], 1);
     let (kept, all) = (finished(before), finished(&record));

@@ -273,6 +273,7 @@ const SAVED: &str =
 fn files_that_were_saved_meanwhile_are_one_note_where_a_sandbox_keeps_agents_out() {
     let ran = with_files_saved("bubblewrap");
     assert_eq!(ran.record()["rig"]["sandbox"], "bubblewrap");
+    assert!(!ran.stderr.contains("without a sandbox"), "{ran:#?}");
     assert_eq!(ran.functional(), "pass", "{ran:#?}");
     assert_eq!(ran.stderr.matches("changed while sessions ran").count(), 1);
     assert!(ran.stderr.contains(SAVED), "{ran:#?}");
@@ -282,6 +283,7 @@ fn files_that_were_saved_meanwhile_are_one_note_where_a_sandbox_keeps_agents_out
 #[test]
 fn without_a_sandbox_at_most_three_of_the_changed_files_are_named() {
     let ran = with_files_saved("none");
+    assert_eq!(ran.stderr.matches("without a sandbox").count(), 1);
     for session in ran.arms()[0]["sessions"].as_array().unwrap() {
         assert_eq!(session["status"], "escaped", "{session:#}");
         let detail = text(session, "detail");

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use flashrig_config::{format_duration, without_temporary_name};
 use flashrig_process::{CommandExit, Spec, run_command};
 
 /// Between two looks whether another flashrig is done with its installation.
@@ -62,7 +63,8 @@ impl Site {
     /// It cannot be made.
     pub fn build_folder(&self) -> io::Result<TempDir> {
         let mut builder = tempfile::Builder::new();
-        builder.prefix(&self.prefix()).tempdir_in(&self.folder)
+        let made = builder.prefix(&self.prefix()).tempdir_in(&self.folder);
+        made.map_err(without_temporary_name)
     }
 
     /// Puts what was built into its place, instead of what may be there.
@@ -118,7 +120,7 @@ pub async fn run_step(spec: Spec, limit: Duration) -> Result<String, StepError> 
         CommandExit::Exited(0) => return Ok(outcome.output),
         CommandExit::Exited(code) => format!("exited with code {code}"),
         CommandExit::Signalled(signal) => format!("was ended by signal {signal}"),
-        CommandExit::TimedOut => format!("took longer than {limit:?}"),
+        CommandExit::TimedOut => format!("took longer than {}", format_duration(limit)),
         CommandExit::NotStarted(error) => format!("did not start: {error}"),
         CommandExit::Lost => "was lost".to_owned(),
     };
