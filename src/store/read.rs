@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::Value;
 
 use flashrig_clock::Seconds;
@@ -53,7 +52,7 @@ pub enum ReadError {
 }
 
 /// A run of any kind, as it is stored in `run.json`.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, JsonSchema)]
 #[serde(untagged)]
 pub enum Stored {
     /// `pair`.
@@ -65,8 +64,22 @@ pub enum Stored {
     Sweep(Box<Sweep>),
 }
 
+impl Stored {
+    /// The record as JSON, indented.
+    ///
+    /// # Errors
+    /// A value in it has no form in JSON.
+    pub fn to_json(&self) -> serde_json::Result<String> {
+        match self {
+            Self::Pair(run) => run.to_json(),
+            Self::Load(run) => run.to_json(),
+            Self::Sweep(run) => run.to_json(),
+        }
+    }
+}
+
 /// A line of `events.jsonl` of a run of any kind.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, JsonSchema)]
 #[serde(untagged)]
 pub enum StoredEvent {
     /// `pair`.
@@ -154,7 +167,7 @@ fn versioned(path: &Path, text: &str) -> Result<Value, ReadError> {
 }
 
 fn parse<R: Kept>(path: &Path, text: &str) -> Result<R, ReadError> {
-    serde_json::from_str(text).map_err(|e| invalid(path, &e))
+    R::from_json(text).map_err(|e| invalid(path, &e))
 }
 
 fn invalid(path: &Path, error: &serde_json::Error) -> ReadError {
@@ -189,7 +202,7 @@ pub(super) fn fold<R: Kept>(path: &Path) -> Result<(R, Seconds), ReadError> {
     let mut run = None;
     let mut last = Seconds(0.0);
     for (index, line) in lines.iter().enumerate() {
-        match serde_json::from_str::<R::Event>(line) {
+        match R::event_from_json(line) {
             Ok(event) => {
                 last = R::at(&event);
                 R::apply(&mut run, event);

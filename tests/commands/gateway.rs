@@ -1,12 +1,12 @@
 //! `flashrig gateway` as it is typed: addresses, mistakes, the log, Ctrl-C.
 
+use flashrig_testkit::waiting::wait_until;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 
 use crate::support::http::fetch;
-use crate::support::machine::wait_until;
 use crate::support::serving::Serving;
 use flashrig_gateway::standing::LogLine;
 use flashrig_testkit::prometheus::Metrics;

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use flashrig_testkit::waiting::wait_until;
+
 use crate::pair::stage::{Ran, Stage, TASK, names, sandboxes, text};
-use crate::support::machine::wait_until;
 
 fn git(folder: &Path, args: &[&str]) {
     let output = Command::new("git")
