@@ -31,6 +31,7 @@ impl Agent {
         AgentId {
             name: self.profile.name.clone(),
             version: self.version.clone(),
+            profile_file: self.profile.file.clone(),
         }
     }
 }
@@ -122,6 +123,7 @@ impl Plan {
             .map(|s| SessionSpec {
                 id: s.id.clone(),
                 task: s.task.name.clone(),
+                task_folder: s.task.folder.clone(),
                 agent: s.agent.id(),
             })
             .collect()

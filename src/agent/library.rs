@@ -29,7 +29,15 @@ impl Library {
     pub fn load(&self, name: &str) -> Result<Profile, ProfileError> {
         let document = self.0.document(name)?;
         let raw: RawProfile = document.parse_schema(AGENT_SCHEMA)?;
-        Ok(Profile::from_raw(name, &document, raw)?)
+        let mut profile = Profile::from_raw(name, &document, raw)?;
+        profile.file = self.project_file(name);
+        Ok(profile)
+    }
+
+    /// The project's file of a profile, relative to the project's folder; `None` when the built-in
+    /// one is used.
+    pub fn project_file(&self, name: &str) -> Option<String> {
+        self.0.project_file(name)
     }
 }
 

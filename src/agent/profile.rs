@@ -18,6 +18,9 @@ pub const AGENT_SCHEMA: &str = "flashrig.agent/1";
 pub struct Profile {
     /// Name of the profile: its file's name.
     pub name: String,
+    /// File of the project that it was read from, relative to the project's folder; `None` for a
+    /// built-in profile.
+    pub file: Option<String>,
     /// One line for people.
     pub title: String,
     /// The request form that the agent sends, for the warm-up; `None` when not known beforehand.
@@ -135,6 +138,7 @@ impl Profile {
             .collect::<Result<_, _>>()?;
         Ok(Self {
             name: name.to_owned(),
+            file: None,
             title: raw.title,
             dialect: match raw.dialect {
                 RawDialect::Anthropic => Some(Dialect::AnthropicMessages),

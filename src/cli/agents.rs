@@ -21,14 +21,18 @@ pub enum AgentsCommand {
     },
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Row {
     name: String,
+    /// File of the project that the profile is read from; `null` for a built-in one.
+    file: Option<String>,
     title: String,
     program: Option<String>,
     version: Option<String>,
     pinned: Option<String>,
     note: Option<String>,
+    /// Why the profile cannot be used; `null` when it can.
+    error: Option<String>,
 }
 
 /// Runs the command.
@@ -64,7 +68,20 @@ pub async fn agents(command: AgentsCommand, console: Console) -> Result<Exit, Fa
 async fn list(library: &Library, setting: &Setting, console: Console) -> Result<Exit, Failure> {
     let mut rows = Vec::new();
     for name in library.names() {
-        let profile = library.load(&name).or_usage()?;
+        let file = library.project_file(&name);
+        let profile = match library.load(&name) {
+            Ok(profile) => profile,
+            Err(error) => {
+                // The others are listed all the same.
+                rows.push(Row {
+                    name,
+                    file,
+                    error: Some(error.to_string()),
+                    ..Row::default()
+                });
+                continue;
+            }
+        };
         let found = find(&profile, None, &setting.places);
         let version = match &found {
             Ok(found) => agent::version(&profile, found, &setting.places).await,
@@ -72,6 +89,8 @@ async fn list(library: &Library, setting: &Setting, console: Console) -> Result<
         };
         rows.push(Row {
             name,
+            file,
+            error: None,
             title: profile.title.clone(),
             program: found.as_ref().ok().map(|f| f.program.display().to_string()),
             version,
@@ -84,6 +103,12 @@ async fn list(library: &Library, setting: &Setting, console: Console) -> Result<
         return Ok(Exit::Yes);
     }
     for row in rows {
+        if let Some(error) = row.error {
+            console.result(&format!("{:<10} cannot be used: {error}", row.name));
+            continue;
+        }
+        let file = row.file.map(|file| format!(", from {file}"));
+        let file = file.unwrap_or_default();
         let pinned = row
             .pinned
             .map_or_else(String::new, |p| format!(", pinned {p}"));
@@ -98,7 +123,7 @@ async fn list(library: &Library, setting: &Setting, console: Console) -> Result<
             (None, None) => String::new(),
         };
         console.result(&format!(
-            "{:<10} {}{pinned}\n           {state}",
+            "{:<10} {}{pinned}{file}\n           {state}",
             row.name, row.title
         ));
     }

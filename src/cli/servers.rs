@@ -55,17 +55,22 @@ pub struct ProbeArgs {
     pub server_log: Option<PathBuf>,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Row {
     name: String,
+    /// File of the project that the profile is read from; `null` for a built-in one.
+    file: Option<String>,
     title: String,
-    kind: &'static str,
+    /// `simulated`, `attached` or `managed`; `null` for a profile that cannot be used.
+    kind: Option<&'static str>,
     url: Option<String>,
     /// Where the program of a managed one is; `null` when it is not found.
     program: Option<PathBuf>,
     dialects: Option<Vec<Dialect>>,
     /// What can be set of a managed one.
     variables: Vec<Settable>,
+    /// Why the profile cannot be used; `null` when it can.
+    error: Option<String>,
     /// What to do about a program that is not there.
     #[serde(skip)]
     missing: Option<String>,
@@ -93,35 +98,33 @@ fn list(console: Console) -> Result<Exit, Failure> {
     let project = std::env::current_dir().or_rig()?;
     let library = Library::new(Some(&project));
     let mut rows = Vec::new();
-    let mut invalid = None;
     let places = Places::look(Some(&project)).or_rig()?;
     for name in library.names() {
-        let profile = match library.load(&name).or_usage() {
+        let mut row = Row {
+            file: library.project_file(&name),
+            ..Row::default()
+        };
+        let loaded = library.load(&name);
+        row.name = name;
+        let profile = match loaded {
             Ok(profile) => profile,
-            Err(failure) => {
-                // Those that can be read are listed all the same.
-                invalid.get_or_insert(failure);
+            Err(error) => {
+                // The others are listed all the same.
+                row.error = Some(error.to_string());
+                rows.push(row);
                 continue;
             }
         };
-        let mut row = Row {
-            name,
-            title: profile.title,
-            kind: "simulated",
-            url: None,
-            program: None,
-            dialects: profile.interface.dialects,
-            variables: Vec::new(),
-            missing: None,
-        };
+        row.title = profile.title;
+        row.dialects = profile.interface.dialects;
         match profile.kind {
-            Kind::Simulated(_) => {}
+            Kind::Simulated(_) => row.kind = Some("simulated"),
             Kind::Attached { url, .. } => {
-                row.kind = "attached";
+                row.kind = Some("attached");
                 row.url = Some(url);
             }
             Kind::Managed(recipe) => {
-                row.kind = "managed";
+                row.kind = Some("managed");
                 row.variables = recipe.variables.iter().map(settable).collect();
                 match recipe.program_here(&places) {
                     Ok(program) => row.program = Some(program),
@@ -133,20 +136,28 @@ fn list(console: Console) -> Result<Exit, Failure> {
     }
     if console.json() {
         console.json_result(&rows).or_rig()?;
-        return invalid.map_or(Ok(Exit::Yes), Err);
+        return Ok(Exit::Yes);
     }
     let wide = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
     for row in rows {
+        let name = row.name;
+        if let Some(error) = row.error {
+            console.result(&format!("{name:<wide$}  cannot be used: {error}"));
+            continue;
+        }
         let program = row.program.map(|program| program.display().to_string());
         let at = row.url.or(program).map(|at| format!(", {at}"));
         let missing = row.missing.map(|message| format!("; {message}"));
         let more = at.or(missing).unwrap_or_default();
-        let Row {
-            name, title, kind, ..
-        } = row;
-        console.result(&format!("{name:<wide$}  {title} ({kind}{more})"));
+        let file = row.file.map(|file| format!(", from {file}"));
+        console.result(&format!(
+            "{name:<wide$}  {} ({}{more}{})",
+            row.title,
+            row.kind.unwrap_or_default(),
+            file.unwrap_or_default()
+        ));
     }
-    invalid.map_or(Ok(Exit::Yes), Err)
+    Ok(Exit::Yes)
 }
 
 fn settable(variable: &Variable) -> Settable {

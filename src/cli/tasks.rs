@@ -9,8 +9,13 @@ use super::exit::{Exit, Failure, OrFail};
 use super::setting::{Setting, sandbox};
 use crate::run::{Checks, Scratch};
 use crate::task::{Library, Source};
-use crate::verify::{Proof, ProofCase, ProofOutcome, prove};
+use crate::verify::{Proof, ProofCase, ProofOutcome, ProofRow, prove};
+use flashrig_record::CheckOutcome;
 use flashrig_workspace::Base;
+
+/// Lines of a failed check's output that are shown, and characters of each.
+const SHOWN_LINES: usize = 12;
+const SHOWN_CHARS: usize = 200;
 
 /// `flashrig tasks`.
 #[derive(Clone, Debug, Subcommand)]
@@ -27,14 +32,18 @@ pub enum TasksCommand {
     },
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Row {
     name: String,
+    /// Folder of the project that the task is read from; `null` for a built-in one.
+    folder: Option<String>,
     title: String,
     source: String,
     checks: usize,
     cheats: usize,
     simulated: bool,
+    /// Why the task cannot be used; `null` when it can.
+    error: Option<String>,
 }
 
 /// Runs the command.
@@ -81,7 +90,8 @@ pub async fn tasks(command: TasksCommand, console: Console) -> Result<Exit, Fail
 
 fn verdict(proofs: &[Proof]) -> Exit {
     let rows = || proofs.iter().flat_map(|p| &p.rows);
-    if rows().any(|r| r.outcome == ProofOutcome::Unsound) {
+    let unused = proofs.iter().any(|proof| !proof.unused_globs.is_empty());
+    if unused || rows().any(|r| r.outcome == ProofOutcome::Unsound) {
         Exit::No
     } else if rows().any(|r| r.outcome != ProofOutcome::AsItShould) {
         Exit::Rig
@@ -100,6 +110,13 @@ fn message(proof: &Proof) -> String {
             "NOT SOUND"
         }
     );
+    for glob in &proof.unused_globs {
+        let mark = console::style("WRONG").red().bold();
+        out.push_str(&format!(
+            "  {mark:<7} protected: no file matches `{glob}`, so it protects nothing; correct the \
+             path, or move it to `forbidden` if the agent must not create such a file\n",
+        ));
+    }
     for row in &proof.rows {
         let mark = match row.outcome {
             ProofOutcome::AsItShould => console::style("ok").green(),
@@ -111,6 +128,37 @@ fn message(proof: &Proof) -> String {
             tried(&row.case),
             row.message
         ));
+        if row.outcome != ProofOutcome::AsItShould {
+            out.push_str(&outputs(row));
+        }
+    }
+    out
+}
+
+/// The end of what each failed check printed, indented below its row.
+fn outputs(row: &ProofRow) -> String {
+    let checks = row.verification.iter().flat_map(|found| &found.checks);
+    let failed = checks.filter(|check| check.outcome != CheckOutcome::Passed);
+    let mut out = String::new();
+    for check in failed {
+        let plain = console::strip_ansi_codes(&check.output_tail);
+        let lines: Vec<&str> = plain.lines().filter(|l| !l.trim().is_empty()).collect();
+        if lines.is_empty() {
+            out.push_str(&format!("          check {} printed nothing\n", check.name));
+            continue;
+        }
+        out.push_str(&format!(
+            "          the end of what {} printed:\n",
+            check.name
+        ));
+        for line in &lines[lines.len().saturating_sub(SHOWN_LINES)..] {
+            let line: String = line
+                .chars()
+                .map(|c| if c.is_control() { ' ' } else { c })
+                .take(SHOWN_CHARS)
+                .collect();
+            out.push_str(&format!("            {}\n", line.trim_end()));
+        }
     }
     out
 }
@@ -126,19 +174,28 @@ fn tried(case: &ProofCase) -> String {
 fn list(library: &Library, console: Console) -> Result<Exit, Failure> {
     let mut rows = Vec::new();
     for name in library.names().or_usage()? {
-        let task = library.load(&name).or_usage()?;
-        rows.push(Row {
-            source: match &task.source {
-                Source::Fixture(fixture) => format!("fixture {}", fixture.name),
-                Source::Repository { path, revision } => {
-                    format!("{} at {revision}", path.display())
-                }
+        rows.push(match library.load(&name) {
+            Ok(task) => Row {
+                source: match &task.source {
+                    Source::Fixture(fixture) => format!("fixture {}", fixture.name),
+                    Source::Repository { path, revision } => {
+                        format!("{} at {revision}", path.display())
+                    }
+                },
+                checks: task.checks.len(),
+                cheats: task.cheats.len(),
+                simulated: task.walkthrough.is_some(),
+                folder: task.folder,
+                title: task.title,
+                name,
+                error: None,
             },
-            checks: task.checks.len(),
-            cheats: task.cheats.len(),
-            simulated: task.walkthrough.is_some(),
-            title: task.title,
-            name,
+            Err(error) => Row {
+                folder: library.project_folder(&name).or_usage()?,
+                name,
+                error: Some(error.to_string()),
+                ..Row::default()
+            },
         });
     }
     if console.json() {
@@ -146,14 +203,24 @@ fn list(library: &Library, console: Console) -> Result<Exit, Failure> {
         return Ok(Exit::Yes);
     }
     for row in rows {
+        if let Some(error) = row.error {
+            console.result(&format!("{:<14} cannot be used: {error}", row.name));
+            continue;
+        }
         let real_only = if row.simulated {
             ""
         } else {
             ", real servers only"
         };
+        let folder = row.folder.map(|folder| format!(", from {folder}"));
         console.result(&format!(
-            "{:<14} {}\n               {}, {} checks, {} cheats{real_only}",
-            row.name, row.title, row.source, row.checks, row.cheats
+            "{:<14} {}\n               {}, {} checks, {} cheats{real_only}{}",
+            row.name,
+            row.title,
+            row.source,
+            row.checks,
+            row.cheats,
+            folder.unwrap_or_default()
         ));
     }
     Ok(Exit::Yes)

@@ -77,6 +77,11 @@ impl Folder {
         }
     }
 
+    /// The folder of the task `name` relative to the project's folder, if it is not built in.
+    pub(super) fn project_folder(&self, name: &str) -> Option<String> {
+        self.on_disk().map(|_| format!("tasks/{name}"))
+    }
+
     /// The contents of a file; `None` when there is none of that name.
     pub(super) fn read(&self, path: &str) -> Result<Option<Vec<u8>>, FileError> {
         match self {

@@ -1,7 +1,7 @@
 //! Finds tasks by name: the project's own first, then the built-in ones.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::folder::Folder;
 use super::{Task, TaskError, read_task};
@@ -15,15 +15,6 @@ pub struct Library {
     tasks: Vec<Folder>,
     /// Folders of fixtures, likewise.
     fixtures: Vec<Folder>,
-}
-
-/// Where a task comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// Part of flashrig.
-    BuiltIn,
-    /// The user's own: the task's folder.
-    Folder(PathBuf),
 }
 
 impl Library {
@@ -51,16 +42,14 @@ impl Library {
         names(&self.tasks, "task.toml")
     }
 
-    /// Where the task `name` comes from; `None` when there is none.
+    /// The project's folder of the task `name`, relative to the project's folder; `None` for a
+    /// built-in task, and when there is none of that name.
     ///
     /// # Errors
     /// When a folder on disk exists but cannot be read.
-    pub fn place(&self, name: &str) -> Result<Option<Place>, FileError> {
+    pub fn project_folder(&self, name: &str) -> Result<Option<String>, FileError> {
         let found = find(&self.tasks, name, "task.toml")?;
-        Ok(found.map(|folder| match folder.on_disk() {
-            Some(path) => Place::Folder(path.to_owned()),
-            None => Place::BuiltIn,
-        }))
+        Ok(found.and_then(|folder| folder.project_folder(name)))
     }
 
     /// Reads and validates a task with all its files.

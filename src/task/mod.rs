@@ -25,6 +25,6 @@ mod spec;
 pub use error::TaskError;
 pub use flashrig_sim::{Step, Walkthrough};
 pub use flashrig_workspace::{Fixture, FixtureCommit, FixtureFile, Source};
-pub use library::{Library, Place};
+pub use library::Library;
 pub use raw::{FixtureFile as FixtureToml, TaskFile as TaskToml};
 pub use spec::*;

@@ -30,10 +30,14 @@ pub struct TaskFile {
     pub needs: Vec<String>,
     /// Limit for a session on this task, e.g. `15m`.
     pub time_limit: String,
-    /// Globs of files that the agent must not touch. `*` stays within a folder, `**` crosses
+    /// Globs of files that the agent must not touch; each matches at least one file. `*` stays within a folder, `**` crosses
     /// folders.
     #[serde(default)]
     pub protected: Vec<String>,
+    /// Globs of files that the agent must not create. The base has none of them; a file of the base
+    /// belongs into `protected`.
+    #[serde(default)]
+    pub forbidden: Vec<String>,
     /// Files that the agent never sees, copied in before the checks run.
     #[serde(default)]
     pub hidden: Vec<HiddenEntry>,

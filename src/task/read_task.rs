@@ -45,15 +45,17 @@ pub(super) fn read(name: &str, folder: &Folder, library: &Library) -> Result<Tas
     }
 
     let mut globs = Vec::new();
-    for (index, text) in raw.protected.iter().enumerate() {
-        let glob =
-            paths::glob(text).map_err(|e| document.error(format!("protected[{index}]"), e))?;
-        globs.push(glob);
+    for (field, texts) in [("protected", &raw.protected), ("forbidden", &raw.forbidden)] {
+        for (index, text) in texts.iter().enumerate() {
+            let glob = paths::glob(text);
+            globs.push(glob.map_err(|e| document.error(format!("{field}[{index}]"), e))?);
+        }
     }
     let protected = paths::glob_set(globs).map_err(|e| document.error("protected", e))?;
 
     Ok(Task {
         name: name.to_owned(),
+        folder: folder.project_folder(name),
         title: raw.title.trim().to_owned(),
         prompt,
         needs: raw.needs.clone(),
@@ -270,12 +272,11 @@ impl Reader<'_> {
 fn read_patch(folder: &Folder, path: &str) -> Result<String, FileError> {
     let text = folder.text(path)?;
     let error = |problem: String| FileError::whole(folder.show(path), problem);
-    let diff = git2::Diff::from_buffer(text.as_bytes())
-        .map_err(|e| error(format!("is not a patch that git can read: {}", e.message())))?;
-    if diff.deltas().len() == 0 {
-        return Err(error("is a patch that changes no file".to_owned()));
+    match flashrig_workspace::patched_files(&text) {
+        Err(e) => Err(error(format!("is not a patch that git can read: {e:#}"))),
+        Ok(0) => Err(error("is a patch that changes no file".to_owned())),
+        Ok(_) => Ok(text),
     }
-    Ok(text)
 }
 
 /// The last line of a regex error says what is wrong; the others draw a picture of where.

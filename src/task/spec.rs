@@ -12,6 +12,9 @@ use flashrig_workspace::Source;
 pub struct Task {
     /// Name of the task's folder.
     pub name: String,
+    /// Folder of the project that it was read from, relative to the project's folder; `None` for a
+    /// built-in task.
+    pub folder: Option<String>,
     /// One line for people.
     pub title: String,
     /// What the agent is told; the whole of `prompt.md`, trimmed.
@@ -22,9 +25,9 @@ pub struct Task {
     pub needs: Vec<String>,
     /// Limit for a session on this task.
     pub time_limit: Duration,
-    /// Files that the agent must not touch, relative to the workspace.
+    /// Files that the agent must not touch or create, relative to the workspace.
     pub protected: GlobSet,
-    /// The same globs as written.
+    /// The globs of `protected` as written; those of `forbidden` come after them in the set.
     pub protected_globs: Vec<String>,
     /// Files copied in at verification, after the protected files were restored.
     pub hidden: Vec<HiddenFile>,

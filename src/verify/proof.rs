@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{CheckRunner, Verification, verify};
 use crate::task::{Before, Task};
 use flashrig_record::CheckOutcome;
-use flashrig_workspace::{Base, Patch};
+use flashrig_workspace::{Base, Patch, shown_path};
 
 /// What was tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -54,6 +54,9 @@ pub struct ProofRow {
 pub struct Proof {
     /// The task's name.
     pub task: String,
+    /// Globs of `protected` that match no file of the base and no hidden file: they protect nothing,
+    /// and the task is not sound.
+    pub unused_globs: Vec<String>,
     /// Untouched, solution, then each cheat.
     pub rows: Vec<ProofRow>,
 }
@@ -61,9 +64,8 @@ pub struct Proof {
 impl Proof {
     /// Whether every case went as it should.
     pub fn is_sound(&self) -> bool {
-        self.rows
-            .iter()
-            .all(|row| row.outcome == ProofOutcome::AsItShould)
+        let as_it_should = |row: &ProofRow| row.outcome == ProofOutcome::AsItShould;
+        self.unused_globs.is_empty() && self.rows.iter().all(as_it_should)
     }
 }
 
@@ -107,8 +109,32 @@ pub async fn prove(
     }
     Ok(Proof {
         task: task.name.clone(),
+        unused_globs: unused_globs(task, base).await?,
         rows,
     })
+}
+
+async fn unused_globs(task: &Task, base: &Base) -> anyhow::Result<Vec<String>> {
+    let tree = base.clone();
+    let files = tokio::task::spawn_blocking(move || tree.files(&tree.base_tree()))
+        .await
+        .context("reading the base was cut off")??;
+    let of_base = files.keys().map(|path| shown_path(path));
+    let hidden = task.hidden.iter().map(|file| file.to.clone());
+    let mut used = vec![false; task.protected_globs.len()];
+    for path in of_base.chain(hidden) {
+        for index in task.protected.matches(&path) {
+            // Those of `forbidden` come after them, and match nothing on purpose.
+            if let Some(used) = used.get_mut(index) {
+                *used = true;
+            }
+        }
+    }
+    let globs = task.protected_globs.iter().zip(used);
+    Ok(globs
+        .filter(|(_, used)| !used)
+        .map(|(glob, _)| glob.clone())
+        .collect())
 }
 
 async fn patched(base: &Base, text: &str) -> anyhow::Result<Result<Patch, String>> {

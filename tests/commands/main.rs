@@ -8,6 +8,7 @@
 
 mod fit;
 mod gateway;
+mod lists;
 mod managed;
 mod pair;
 mod servers;

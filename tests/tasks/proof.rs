@@ -7,7 +7,7 @@ use flashrig::verify::{Proof, ProofCase, ProofOutcome, prove};
 use flashrig_workspace::Base;
 use tempfile::TempDir;
 
-use crate::verify_support::{Plain, check, edit, task};
+use crate::verify_support::{Plain, check, edit, globs, task};
 
 async fn proof(task: &Task) -> Proof {
     let dir = TempDir::new().unwrap();
@@ -157,4 +157,13 @@ async fn a_check_that_cannot_start_proves_nothing() {
         "{proof:#?}"
     );
     assert!(proof.rows[0].message.contains("absent"));
+}
+
+#[tokio::test]
+async fn a_glob_that_protects_nothing_makes_a_task_unsound() {
+    let mut task = task();
+    (task.protected, task.protected_globs) = globs(&["tests/**", "test/**", "tests/hidden.sh"]);
+    let proof = proof(&task).await;
+    assert_eq!(proof.unused_globs, ["test/**"]);
+    assert!(!proof.is_sound());
 }

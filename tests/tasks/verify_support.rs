@@ -100,6 +100,7 @@ pub fn task() -> Task {
         ],
     };
     Task {
+        folder: None,
         name: "fix-add".into(),
         title: "Make it add".into(),
         prompt: "add.sh must add".into(),

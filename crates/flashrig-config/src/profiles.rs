@@ -106,8 +106,14 @@ impl Profiles {
         ))
     }
 
-    /// The file of the project that is used for a profile; `None` when the built-in one is used.
-    pub fn own_file(&self, name: &str) -> Option<PathBuf> {
+    /// The project's file of a profile, relative to the project's folder; `None` when the built-in
+    /// one is used.
+    pub fn project_file(&self, name: &str) -> Option<String> {
+        self.own_file(name)?;
+        Some(format!("harness/{}/{name}.toml", self.folder))
+    }
+
+    fn own_file(&self, name: &str) -> Option<PathBuf> {
         let path = self.own.as_ref()?.join(format!("{name}.toml"));
         path.is_file().then_some(path)
     }

@@ -132,6 +132,10 @@ pub struct SessionSpec {
     pub id: String,
     /// Task name.
     pub task: String,
+    /// Folder of the project that the task was read from, relative to the project's folder; `null`
+    /// for a built-in task.
+    #[serde(default)]
+    pub task_folder: Option<String>,
     /// Agent name and version.
     pub agent: AgentId,
 }
@@ -143,6 +147,10 @@ pub struct AgentId {
     pub name: String,
     /// Version that the program told; `null` when it told none.
     pub version: Option<String>,
+    /// File of the project that the profile was read from, relative to the project's folder; `null`
+    /// for a built-in profile.
+    #[serde(default)]
+    pub profile_file: Option<String>,
 }
 
 /// What is done about the server's prompt cache.

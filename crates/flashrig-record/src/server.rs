@@ -13,6 +13,10 @@ use flashrig_clock::Seconds;
 pub struct Server {
     /// Profile name, or the address when there is none.
     pub name: String,
+    /// File of the project that the profile was read from, relative to the project's folder; `null`
+    /// for a built-in profile, and where there is none.
+    #[serde(default)]
+    pub profile_file: Option<String>,
     /// Base address, without credentials.
     pub url: String,
     /// Whether it is flashrig's own simulated server.

@@ -67,6 +67,7 @@ pub fn session(id: &str, start: f64, end: f64) -> Session {
         folder: id.into(),
         task: id.into(),
         agent: AgentId {
+            profile_file: None,
             name: "command".into(),
             version: None,
         },
@@ -118,9 +119,11 @@ pub fn session(id: &str, start: f64, end: f64) -> Session {
 /// A run of these sessions before its first round.
 pub fn run(ids: &[&str]) -> Run {
     let spec = |id: &&str| SessionSpec {
+        task_folder: None,
         id: (*id).into(),
         task: (*id).into(),
         agent: AgentId {
+            profile_file: None,
             name: "command".into(),
             version: None,
         },
@@ -144,6 +147,7 @@ pub fn run(ids: &[&str]) -> Run {
             cores: None,
         },
         server: Server {
+            profile_file: None,
             url: "http://127.0.0.1:1".into(),
             name: "server".into(),
             simulated: true,
@@ -206,6 +210,7 @@ pub fn fit_run(contexts: &[u64], sessions: &[u32], rounds: u32) -> LoadRun {
             cores: None,
         },
         server: Server {
+            profile_file: None,
             name: "flash-next".into(),
             url: "http://127.0.0.1:1".into(),
             simulated: true,

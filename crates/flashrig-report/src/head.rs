@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use console::Style;
 
 use super::figures::count;
-use flashrig_record::{ContextSource, Server};
+use flashrig_record::{ContextSource, Server, SessionSpec};
 
 /// The line that says who answered.
 #[expect(
@@ -35,13 +35,32 @@ pub fn who_answered(command: &str, server: &Server, out: &mut String) {
         // Any name may have been answered by any model.
         format!("unknown ({name} was asked for)")
     };
+    let file = server.profile_file.as_ref();
+    let file = file.map_or_else(String::new, |file| format!(" (profile {file})"));
     // Writing to a string cannot fail.
     let _ = writeln!(
         out,
-        "{} {command} · model {model} · {} {version} · {context}",
+        "{} {command} · model {model} · {}{file} {version} · {context}",
         Style::new().bold().apply_to("flashrig"),
         server.name,
     );
+}
+
+/// The files of the project that agents and tasks were read from in place of built-in ones; nothing
+/// when all are built in.
+pub fn project_files(sessions: &[SessionSpec], out: &mut String) {
+    let mut files: Vec<&str> = Vec::new();
+    for spec in sessions {
+        let both = [&spec.agent.profile_file, &spec.task_folder];
+        for file in both.into_iter().flatten() {
+            if !files.contains(&file.as_str()) {
+                files.push(file);
+            }
+        }
+    }
+    if !files.is_empty() {
+        let _ = writeln!(out, "read from this project: {}", files.join(", "));
+    }
 }
 
 /// The name of a model as people read it: servers that load a file may call it by its whole path,

@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use console::Style;
 
 use super::figures::{count, middle, part, ratio, seconds, sessions, shown_rounds, times};
-use super::head::{reset_before, who_answered};
+use super::head::{project_files, reset_before, who_answered};
 use super::makespans::makespans;
 use super::{prefix, probes, server};
 use crate::judge::egress;
@@ -74,6 +74,7 @@ fn head(run: &Run, out: &mut String) {
         );
     }
     who_answered(&run.command, server, out);
+    project_files(&run.spec.sessions, out);
     let cache = match run.spec.cache {
         CachePolicy::Cold => "cold cache (a nonce per session)",
         CachePolicy::Warm => "warm cache",

@@ -35,6 +35,7 @@ pub use snapshot::LARGEST_FILE_BYTES;
 pub use spec::{Fixture, FixtureCommit, FixtureFile, Source};
 
 pub use paths::{as_path as path_of, is_safe as is_safe_path};
+pub use unified::patched_files;
 
 /// A path of a [`Flat`] for people, written like `ChangedFile::path`.
 pub fn shown_path(path: &[u8]) -> String {

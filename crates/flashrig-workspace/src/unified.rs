@@ -84,6 +84,14 @@ pub(super) fn parse(text: &str) -> anyhow::Result<Vec<FilePatch<'_>>> {
     Ok(patches)
 }
 
+/// The number of files that a unified diff changes, with or without the `diff --git` lines of git.
+///
+/// # Errors
+/// The text is not a diff that can be applied; says where and why.
+pub fn patched_files(text: &str) -> anyhow::Result<usize> {
+    Ok(parse(text)?.len())
+}
+
 fn next_starts_with(lines: &mut Lines<'_>, prefix: &str) -> bool {
     lines
         .peek()

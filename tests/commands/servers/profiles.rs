@@ -47,28 +47,40 @@ fn a_profile_that_cannot_be_used_is_named_with_file_line_and_field() {
     for (text, message) in [
         (
             "[[log]]\nevent = \"refused\"\npattern = '(?<needed_mb>\\d+'\n",
-            &["x.toml", "line 7, column 11", "is no regular expression"][..],
+            &[
+                "x.toml",
+                "x.toml:7:11: log[0].pattern: ",
+                "is no regular expression",
+            ][..],
         ),
         (
             "[[log]]\nevent = \"denied\"\npattern = 'x'\n",
-            &["x.toml", "line 6", "unknown variant `denied`", "`refused`"],
+            &[
+                "x.toml:6:9: log[0].event: ",
+                "unknown variant `denied`",
+                "`refused`",
+            ],
         ),
         (
             "[[log]]\nevent = \"finished\"\npattern = '(?<cashed>\\d+)'\n",
             &[
                 "x.toml",
-                "line 5",
-                "group \"cashed\" is none of this event",
+                "x.toml:5:1: log[0]: ",
+                "group \"cashed\" is not a field of this event",
                 "cached_tokens",
             ],
         ),
         (
             "[[log]]\nevent = \"setting\"\npattern = '\\d+'\n",
-            &["x.toml", "line 5", "has no named group"],
+            &["x.toml", "x.toml:5:1: log[0]: ", "has no named group"],
         ),
         (
             "[metrics.names]\nruning = [\"a\"]\n",
-            &["x.toml", "line 6", "unknown variant `runing`", "`running`"],
+            &[
+                "x.toml:6:1: metrics.names.runing: ",
+                "unknown variant `runing`",
+                "did you mean `running`?",
+            ],
         ),
         (
             "[metrics]\npath = \"metrics\"\n[metrics.names]\n",
@@ -84,14 +96,62 @@ fn a_profile_that_cannot_be_used_is_named_with_file_line_and_field() {
         ),
     ] {
         let project = project("x", &format!("{begun}{text}"));
-        for args in [&["list"][..], &["probe", "x"]] {
-            let ran = servers_in(project.path(), args);
-            assert_eq!(ran.code, Some(2), "{text}: {}", ran.err);
-            for word in message {
-                assert!(ran.err.contains(word), "{word}: {}", ran.err);
-            }
+        let asked_for = servers_in(project.path(), &["probe", "x"]);
+        assert_eq!(asked_for.code, Some(2), "{text}: {}", asked_for.err);
+        let listed = servers_in(project.path(), &["list"]);
+        assert_eq!(listed.code, Some(0), "{text}: {}", listed.err);
+        for part in message {
+            assert!(asked_for.err.contains(part), "{part}: {}", asked_for.err);
+            assert!(listed.out.contains(part), "{part}: {}", listed.out);
         }
     }
+}
+
+#[test]
+fn a_list_has_the_sound_profiles_beside_a_bad_one_and_says_which_files_are_the_projects() {
+    let built_in = flashrig_harness::HARNESS.get_file("servers/openai.toml");
+    let text = built_in.unwrap().contents_utf8().unwrap();
+    let project = project("openai", text);
+    fs::write(project.path().join("harness/servers/bad.toml"), "x = 1").unwrap();
+    let listed = servers_in(project.path(), &["list", "--json"]);
+    assert_eq!(listed.code, Some(0), "{}", listed.err);
+    let rows = listed.json();
+    let row = |name: &str| {
+        let mut rows = rows.as_array().unwrap().iter();
+        rows.find(|row| row["name"] == name).unwrap().clone()
+    };
+    assert_eq!(row("openai")["file"], "harness/servers/openai.toml");
+    assert_eq!(row("openai")["error"], Value::Null);
+    assert_eq!(row("sim")["file"], Value::Null);
+    assert_eq!(row("bad")["kind"], Value::Null);
+    let error = row("bad")["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("bad.toml: schema: is missing"), "{error}");
+    let text = servers_in(project.path(), &["list"]).out;
+    assert!(text.contains("cannot be used: "), "{text}");
+    assert!(
+        text.contains(", from harness/servers/openai.toml)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_old_name_of_a_key_is_still_read() {
+    let built_in = flashrig_harness::HARNESS.get_file("servers/llama-server.toml");
+    let text = built_in.unwrap().contents_utf8().unwrap();
+    let old = text.replace("reported_in = {", "told = {");
+    assert_ne!(old, text);
+    let project = project("old", &old);
+    let library = Library::new(Some(project.path()));
+    let reported = |name: &str| match library.load(name).unwrap().kind {
+        flashrig_server::Kind::Managed(recipe) => recipe
+            .variables
+            .into_iter()
+            .filter_map(|variable| variable.reported_in)
+            .collect::<Vec<_>>(),
+        other => panic!("{other:?} is not managed"),
+    };
+    assert_eq!(reported("old"), reported("llama-server"));
+    assert!(!reported("old").is_empty());
 }
 
 #[test]

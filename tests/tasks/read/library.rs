@@ -1,7 +1,7 @@
 //! Tasks are found by name and loaded whole.
 
 use crate::read::project::{Project, TASK};
-use flashrig::task::{Library, Place, Source, TaskError};
+use flashrig::task::{Library, Source, TaskError};
 
 #[test]
 fn a_sound_project_is_loaded_whole() {
@@ -71,13 +71,11 @@ fn the_project_s_task_wins_over_the_built_in_one_of_the_same_name() {
     assert_eq!(library.names().unwrap(), ["add-flag", "fix-bug", "greet"]);
     assert_eq!(library.load("fix-bug").unwrap().title, "Say hello");
     assert!(library.load("fix-bug").unwrap().walkthrough.is_none());
-    let folder = project.path().join("tasks/fix-bug");
-    assert_eq!(
-        library.place("fix-bug").unwrap(),
-        Some(Place::Folder(folder))
-    );
-    assert_eq!(library.place("add-flag").unwrap(), Some(Place::BuiltIn));
-    assert_eq!(library.place("nope").unwrap(), None);
+    let folder = |name: &str| library.project_folder(name).unwrap();
+    assert_eq!(folder("fix-bug").as_deref(), Some("tasks/fix-bug"));
+    assert_eq!(library.load("fix-bug").unwrap().folder, folder("fix-bug"));
+    assert_eq!(folder("add-flag"), None);
+    assert_eq!(folder("nope"), None);
 }
 
 #[test]
@@ -130,4 +128,28 @@ fn a_repository_is_found_relative_to_the_task_s_folder() {
         (path.canonicalize().unwrap(), revision.as_str()),
         (expected, "v1")
     );
+}
+
+#[test]
+fn a_patch_needs_no_line_of_git_and_a_bad_one_is_refused_with_the_reason() {
+    let project = Project::new();
+    let patch = std::fs::read_to_string(project.path().join("tasks/greet/solution.patch")).unwrap();
+    let plain = patch.replace("diff --git a/src/hello.txt b/src/hello.txt\n", "");
+    assert_ne!(plain, patch);
+    project.write("tasks/greet/solution.patch", &plain);
+    assert_eq!(project.library().load("greet").unwrap().solution, plain);
+    for (text, reason) in [
+        ("Just a note.\n", "is a patch that changes no file"),
+        (
+            &plain.replace("@@ -1 +1 @@", "@@ -1,2 +1,2 @@")[..],
+            "is not a patch that git can read: it is no diff that git would take, at line 1: hunk @@ \
+             -1,2 +1,2 @@ is cut off",
+        ),
+    ] {
+        project.write("tasks/greet/solution.patch", text);
+        assert_eq!(
+            project.error(),
+            format!("tasks/greet/solution.patch: {reason}")
+        );
+    }
 }

@@ -8,9 +8,11 @@ use flashrig_record::*;
 
 fn run(simulated: bool, rounds: Vec<Round>) -> Run {
     let spec = |id: &str| SessionSpec {
+        task_folder: None,
         id: id.into(),
         task: id.into(),
         agent: AgentId {
+            profile_file: None,
             name: "claude".into(),
             version: Some("2.1.332".into()),
         },
@@ -34,6 +36,7 @@ fn run(simulated: bool, rounds: Vec<Round>) -> Run {
             cores: Some(2),
         },
         server: Server {
+            profile_file: None,
             name: "sim".into(),
             url: "http://127.0.0.1:1".into(),
             simulated,

@@ -71,6 +71,7 @@ async fn attach(opened: Opened) -> Result<Connected, ConnectError> {
     Ok(Connected {
         record: Server {
             name: opened.name.clone(),
+            profile_file: opened.interface.profile_file.clone(),
             url: opened.url.clone(),
             simulated: identity.simulated || opened.sim.is_some(),
             speed: opened.speed.or(identity.speed),

@@ -137,7 +137,7 @@ impl TryFrom<RawLogPattern> for LogPattern {
             Some(fields) => {
                 if let Some(group) = groups.iter().find(|group| !fields.contains(group)) {
                     return Err(format!(
-                        "the group {group:?} of the pattern is none of this event; there \
+                        "the group {group:?} is not a field of this event; there \
                          are: {}",
                         fields.join(", ")
                     ));

@@ -43,6 +43,9 @@ pub struct Interface {
     pub log: Vec<LogPattern>,
     /// How it is brought back to a known state; `None` when its profile does not say.
     pub reset: Option<Reset>,
+    /// File of the project that its profile was read from, relative to the project's folder; `None`
+    /// for a built-in profile, and where there is none.
+    pub profile_file: Option<String>,
 }
 
 impl Interface {
@@ -53,6 +56,7 @@ impl Interface {
             dialects: None,
             log: known::log(),
             reset: None,
+            profile_file: None,
         }
     }
 }
@@ -105,6 +109,18 @@ impl Library {
     /// # Errors
     /// An unknown name, an invalid file with its place, or a change that cannot be.
     pub fn load_with(&self, name: &str, changes: &[Change]) -> Result<Profile, ProfileError> {
+        let mut profile = self.read(name, changes)?;
+        profile.interface.profile_file = self.project_file(name);
+        Ok(profile)
+    }
+
+    /// The project's file of a profile, relative to the project's folder; `None` when the built-in
+    /// one is used.
+    pub fn project_file(&self, name: &str) -> Option<String> {
+        self.0.project_file(name)
+    }
+
+    fn read(&self, name: &str, changes: &[Change]) -> Result<Profile, ProfileError> {
         let document = self.0.document(name)?;
         let raw: RawProfile = document.parse_schema(SERVER_SCHEMA)?;
         if changes.is_empty() {
@@ -181,6 +197,7 @@ fn validate(name: &str, document: &Document, mut raw: RawProfile) -> Result<Prof
             raw.log
         },
         reset,
+        profile_file: None,
     };
     let kind = match raw.kind {
         RawKind::Simulated => {

@@ -81,6 +81,7 @@ fn run(agents: &[u32], measured: Vec<Measured>) -> LoadRun {
             cores: None,
         },
         server: Server {
+            profile_file: None,
             name: "s".to_owned(),
             url: "http://h:1".to_owned(),
             simulated: false,
