@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod cli;
 pub mod embedded;
+pub mod exit;
 pub mod plan;
 pub mod probe;
 pub mod run;

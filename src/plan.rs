@@ -1,7 +1,10 @@
 //! What will be run: sessions, rounds, the order of arms. Pure.
 
+pub mod fit;
 pub mod grid;
+pub mod resume;
 pub mod search;
+pub mod server;
 pub mod sweep;
 
 use std::sync::Arc;
@@ -11,6 +14,11 @@ use crate::agent::{CommandLine, Found, Profile};
 use crate::task::Task;
 use flashrig_gateway::egress::Pattern;
 use flashrig_record::{AgentId, ArmKind, CachePolicy, GateSpec, SessionSpec, Thresholds};
+
+/// Something that was asked for and cannot be.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
 
 /// An agent that was found and identified.
 #[derive(Clone, Debug)]

@@ -286,7 +286,7 @@ fn flash_next_is_told_as_its_engine_did_and_as_was_published() {
     }
     let answer = &yardstick.run.verdict.as_ref().unwrap().answer;
     assert!(
-        answer.starts_with("2 sessions at 32K (warning, 1.7"),
+        answer.starts_with("2 sessions fit at 32K (warning, 1.7"),
         "{answer}"
     );
     assert!(answer.contains("2 at 128K (warning, 1.9"), "{answer}");
@@ -344,7 +344,7 @@ fn two_sessions_of_256k_are_refused_with_a_16_gb_cache_and_fit_with_4_gb() {
         "{two:?}"
     );
     let answer = &refused.run.verdict.as_ref().unwrap().answer;
-    assert_eq!(answer, "1 session at 256K");
+    assert_eq!(answer, "1 session fits at 256K");
 
     let fits = measure("flash-next", 100.0, &["--set", "cache_ram=4GB"], &args);
     fits.agrees_with_the_engine();

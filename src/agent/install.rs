@@ -1,5 +1,6 @@
 //! Installing the pinned version of an agent from its npm package into flashrig's cache folder.
 
+use flashrig_config::without_temporary_name;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -79,6 +80,7 @@ pub async fn install(
     let building = tempfile::Builder::new()
         .prefix("installing-")
         .tempdir_in(&parent)
+        .map_err(without_temporary_name)
         .map_err(fail)?;
     std::fs::write(building.path().join("package.json"), manifest).map_err(fail)?;
 

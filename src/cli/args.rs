@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use crate::plan::server::ServerRequest;
+use flashrig_process::SandboxChoice;
 use flashrig_record::GateOrder;
 
 /// What applies to every command.
@@ -12,6 +14,9 @@ pub struct Common {
     /// Print the record as JSON on standard output; progress goes to standard error
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
+    /// Show every row and column of a report and break no line; without it reports fit the terminal
+    #[arg(long, global = true, help_heading = "Output")]
+    pub wide: bool,
     /// Show nothing but results and errors
     #[arg(
         short,
@@ -71,6 +76,22 @@ pub struct ServerArgs {
     pub server_log: Option<PathBuf>,
 }
 
+impl ServerArgs {
+    /// As plain data.
+    pub fn request(&self) -> ServerRequest {
+        ServerRequest {
+            server: self.server.clone(),
+            model: self.model.clone(),
+            context: self.context,
+            key_env: self.key_env.clone(),
+            speed: self.speed,
+            sets: self.sets.clone(),
+            reset: self.reset,
+            server_log: self.server_log.clone(),
+        }
+    }
+}
+
 /// Which waiting request the gate lets in next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum GateOrderArg {
@@ -102,4 +123,14 @@ pub enum SandboxArg {
     Bubblewrap,
     /// Process groups only
     None,
+}
+
+impl From<SandboxArg> for SandboxChoice {
+    fn from(typed: SandboxArg) -> Self {
+        match typed {
+            SandboxArg::Auto => Self::Auto,
+            SandboxArg::Bubblewrap => Self::Bubblewrap,
+            SandboxArg::None => Self::None,
+        }
+    }
 }

@@ -6,12 +6,14 @@ use std::path::Path;
 use super::args::{Color, Common};
 use super::terminal::{self, LogWriter};
 use flashrig_config::error_chain;
+use flashrig_report::View;
 
 /// What the user wants to see.
 #[derive(Clone, Copy, Debug)]
 pub struct Console {
     quiet: bool,
     json: bool,
+    wide: bool,
     draws: bool,
 }
 
@@ -42,6 +44,7 @@ impl Console {
         Self {
             quiet: common.quiet,
             json: common.json,
+            wide: common.wide,
             draws: !common.quiet && terminal::can_draw(),
         }
     }
@@ -68,9 +71,10 @@ impl Console {
         self.draw(&[]);
     }
 
-    /// Leaves the live lines on the terminal as they are.
-    pub fn keep(self) {
-        terminal::keep();
+    /// How reports are shown: as wide as the terminal that results go to.
+    pub fn view(self) -> View {
+        let columns = console::Term::stdout().size_checked();
+        View::new(columns.map(|(_, columns)| columns.into()), self.wide)
     }
 
     /// A result. A closed pipe (`| head`) is the reader's right.
@@ -86,13 +90,14 @@ impl Console {
     pub fn run_result<T: serde::Serialize>(
         self,
         run: &T,
-        report: impl FnOnce() -> String,
+        report: impl FnOnce(View) -> String,
         folder: &Path,
     ) -> Result<(), serde_json::Error> {
         if self.json {
             return self.json_result(run);
         }
-        self.result(&format!("\n{}Results: {}", report(), folder.display()));
+        let report = report(self.view());
+        self.result(&format!("\n{report}Results: {}", folder.display()));
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use clap::Args;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::interval;
 
 use super::args::GateOrderArg;
@@ -19,7 +19,7 @@ use crate::run::Stop;
 use flashrig_clock::Origin;
 use flashrig_config::{format_duration, plural};
 use flashrig_gateway::standing::{
-    FinishedRequest, LogWriter, METRICS_PATH, StandingStats, finished_line, table,
+    FinishedRequest, LogWriter, METRICS_PATH, StandingStats, finished_line, table, totals,
 };
 use flashrig_gateway::{ClientName, EventLoop, Gate, Limits, Standing, StandingConfig};
 use flashrig_http::{KeyStyle, Secret, Upstream};
@@ -47,7 +47,7 @@ pub struct GatewayArgs {
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
     /// Let at most N generation requests of all clients into the server at a time [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Gate")]
+    #[arg(long, value_name = "N", value_parser = flashrig_config::whole_number(1, 100_000), help_heading = "Gate")]
     pub max_in_flight: Option<u32>,
     /// Which waiting request the gate lets in next [default: fifo]
     #[arg(
@@ -86,17 +86,20 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
     let upstream = Upstream::new(&args.upstream, key(&args)?, KeyStyle::ByDialect).or_usage()?;
     let origin = Origin::now();
     let log = match &args.log {
-        Some(path) => Some(LogWriter::open(path, origin.clone()).or_rig()?),
+        Some(path) => {
+            let report = move |message: String| console.note(&message);
+            Some(LogWriter::open(path, origin.clone(), report).or_rig()?)
+        }
         None => None,
     };
-    let (stats, received) = StandingStats::new(log);
+    let (stats, finished) = StandingStats::new(log);
     let config = StandingConfig {
         listen: args.listen,
         tokens,
         upstream,
         limits: Limits {
             prompt_tokens: args.max_prompt,
-            ..Limits::default()
+            ..Limits::standing()
         },
         gate: args.max_in_flight.and_then(NonZeroU32::new).map(|limit| {
             let order = args.order.map(GateOrderArg::order).unwrap_or_default();
@@ -121,36 +124,38 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
     let _lag = event_loop
         .lag(move |seconds| {
             if let Some(stats) = lagging.upgrade() {
-                stats.lag(seconds);
+                stats.record_lag(seconds);
             }
         })
         .or_rig()?;
     let address = standing.addr();
     let (stopper, mut stop) = Stop::new();
-    let (say, said) = mpsc::unbounded_channel();
     let limit = args.drain;
     let message = format!(
-        "stopping: no new requests; those in flight have {} to end (again to stop at once)",
+        "stopping: no new requests; those in flight have {} to end; press Ctrl-C again to stop at once",
         format_duration(limit)
     );
     let watching = tokio::spawn(signals::watch(console, message, stopper));
     print_address(&args, address, console)?;
-    let showing = tokio::spawn(show(console, Arc::clone(&stats), received, said));
+    let (end, ended) = oneshot::channel::<()>();
+    let showing = tokio::spawn(show(console, Arc::clone(&stats), finished, ended));
     stop.wait().await;
     if tokio::time::timeout(limit, standing.drain()).await.is_err() {
         let left: u32 = stats.snapshot().clients.iter().map(|c| c.in_flight).sum();
-        let _ = say.send(format!(
-            "{} did not end in time and {} cut off",
-            plural(left, "request"),
-            if left == 1 { "is" } else { "are" }
+        console.note(&format!(
+            "cutting off {} that did not end in time",
+            plural(left, "request")
         ));
     }
     standing.close().await;
+    let closing = Arc::clone(&stats);
+    let _ = tokio::task::spawn_blocking(move || closing.close_log()).await;
     watching.abort();
-    // The last one who can say anything: `tell` went with the task above.
-    let _ = watching.await;
-    drop(say);
+    drop(end);
     let _ = showing.await;
+    for line in totals(&stats.snapshot()) {
+        console.note(&line);
+    }
     Ok(Exit::Yes)
 }
 
@@ -239,32 +244,29 @@ fn key(args: &GatewayArgs) -> Result<Option<Secret>, Failure> {
     }
 }
 
-/// Shows what goes on until nobody says anything any more.
+/// Shows what goes on until `ended` is.
 async fn show(
     console: Console,
     stats: Arc<StandingStats>,
-    mut received: mpsc::Receiver<FinishedRequest>,
-    mut said: mpsc::UnboundedReceiver<String>,
+    mut finished: mpsc::Receiver<FinishedRequest>,
+    mut ended: oneshot::Receiver<()>,
 ) {
     let mut refresh = interval(REFRESH);
     loop {
         tokio::select! {
             biased;
-            Some(received) = received.recv() => {
-                // On a terminal the table says it.
-                if !console.draws() && let Some(line) = finished_line(&received) {
+            Some(finished) = finished.recv() => {
+                // On a terminal the table shows it.
+                if !console.draws() && let Some(line) = finished_line(&finished) {
                     console.note(&line);
                 }
             }
-            message = said.recv() => match message {
-                None => break,
-                Some(message) => console.note(&message),
-            },
+            _ = &mut ended => break,
             _ = refresh.tick() => console.draw(&table(&stats.snapshot())),
         }
     }
-    console.draw(&table(&stats.snapshot()));
-    console.keep();
+    // The totals take its place.
+    console.clear();
 }
 
 #[cfg(test)]

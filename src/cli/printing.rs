@@ -9,8 +9,8 @@ use schemars::schema_for;
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
 use crate::agent::raw::RawProfile as AgentProfile;
-use flashrig_record::{LoadRun, Probe, RequestLine, ServerLine, Sweep};
-use flashrig_report::judge;
+use flashrig_record::{Probe, RequestLine, ServerLine, Sweep};
+use flashrig_report::View;
 
 use crate::store::{Stored, StoredEvent, read_run, results_folder};
 use crate::task::{FixtureToml, TaskToml, Walkthrough};
@@ -146,7 +146,8 @@ pub fn report(args: &ReportArgs, console: Console) -> Result<Exit, Failure> {
         (ReportFormat::Svg, false) => console.result(&picture(&run)?),
         (ReportFormat::Text, true) => console.json_result(&run).or_rig()?,
         (ReportFormat::Text, false) => {
-            console.result(&format!("{}Results: {}", rendered(&run), folder.display()))
+            let report = rendered(&run, console.view());
+            console.result(&format!("{report}Results: {}", folder.display()));
         }
     }
     Ok(Exit::Yes)
@@ -155,40 +156,23 @@ pub fn report(args: &ReportArgs, console: Console) -> Result<Exit, Failure> {
 fn picture(run: &Stored) -> Result<String, Failure> {
     let pictures = match run {
         Stored::Pair(_) | Stored::Sweep(_) => Vec::new(),
-        Stored::Load(run) => flashrig_report::pictures(&judged(run)),
+        Stored::Load(run) => flashrig_report::pictures(run),
     };
     let first = pictures.into_iter().next();
     first.map(|(_, picture)| picture).ok_or_else(|| {
         usage(
-            "this run has no picture: only runs of fit have one, once two numbers of sessions are \
-             compared",
+            "this run has no picture: only a run of fit has one, and only when at least two numbers \
+             of sessions are compared",
         )
     })
 }
 
-fn rendered(run: &Stored) -> String {
+fn rendered(run: &Stored, view: View) -> String {
     match run {
-        Stored::Pair(run) => flashrig_report::text(run),
-        Stored::Load(run) => flashrig_report::load_text(&judged(run)),
-        Stored::Sweep(sweep) => flashrig_report::sweep_text(&judge::sweep::judged(sweep)),
+        Stored::Pair(run) => flashrig_report::pair_text(run, view),
+        Stored::Load(run) => flashrig_report::load_text(run, view),
+        Stored::Sweep(sweep) => flashrig_report::sweep_text(sweep, view),
     }
-}
-
-/// A run that was killed is judged by what it has.
-fn judged(run: &LoadRun) -> LoadRun {
-    let mut run = run.clone();
-    if run.verdict.is_some() {
-        return run;
-    }
-    if run.command == "fit" {
-        run.cells = judge::fit::cells(&run);
-        run.verdict = Some(judge::fit::verdict(&run, &run.cells));
-    } else {
-        run.ttft = judge::ttft::rows(&run);
-        let verdict = judge::ttft::verdict(&run, &run.ttft, run.stopped_because.as_ref());
-        run.verdict = Some(verdict);
-    }
-    run
 }
 
 #[cfg(test)]

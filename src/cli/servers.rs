@@ -214,7 +214,7 @@ async fn look(args: &ProbeArgs, console: Console) -> Result<Exit, Failure> {
     if console.json() {
         console.json_result(&found).or_rig()?;
     } else {
-        console.result(&flashrig_report::probe_text(&found));
+        console.result(&flashrig_report::probe_text(&found, console.view()));
     }
     Ok(match found.generates {
         Generates::Yes => Exit::Yes,

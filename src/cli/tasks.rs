@@ -10,6 +10,7 @@ use super::setting::{Setting, sandbox};
 use crate::run::{Checks, Scratch};
 use crate::task::{Library, Source};
 use crate::verify::{Proof, ProofCase, ProofOutcome, ProofRow, prove};
+use flashrig_config::plural;
 use flashrig_record::CheckOutcome;
 use flashrig_workspace::Base;
 
@@ -214,12 +215,12 @@ fn list(library: &Library, console: Console) -> Result<Exit, Failure> {
         };
         let folder = row.folder.map(|folder| format!(", from {folder}"));
         console.result(&format!(
-            "{:<14} {}\n               {}, {} checks, {} cheats{real_only}{}",
+            "{:<14} {}\n               {}, {}, {}{real_only}{}",
             row.name,
             row.title,
             row.source,
-            row.checks,
-            row.cheats,
+            plural(row.checks as u64, "check"),
+            plural(row.cheats as u64, "cheat"),
             folder.unwrap_or_default()
         ));
     }

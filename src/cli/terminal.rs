@@ -35,11 +35,6 @@ pub fn draw(lines: &[String]) {
     SCREEN.lock().write(|screen, size| screen.draw(lines, size));
 }
 
-/// Leaves the live lines where they are, as lines that stay.
-pub fn keep() {
-    SCREEN.lock().drawn.clear();
-}
-
 /// Writes to standard output, and remembers the first failure but that of a closed pipe.
 pub fn result(pieces: &[&[u8]]) {
     let mut screen = SCREEN.lock();

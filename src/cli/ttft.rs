@@ -10,22 +10,19 @@ use tokio::sync::mpsc;
 use super::args::ServerArgs;
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
-use super::instrument::writable;
-use super::loading::{self, Reported};
+use super::loading;
 use super::progress::Progress;
 use super::terminal::spinner;
 use super::{progress, signals};
-use flashrig_clock::{Origin, Seconds, Stamp};
-use flashrig_config::{Numbers, format_tokens, parse_count, parse_duration, parse_numbers};
-use flashrig_record::{
-    LoadRun, LoadSpec, LoadWhat, Measured, RecallRule, RunState, Server, Thresholds,
+use flashrig_clock::{Seconds, Stamp};
+use flashrig_config::{
+    Numbers, format_seconds, format_tokens, parse_count, parse_duration, parse_numbers,
 };
+use flashrig_record::{LoadSpec, LoadWhat, Measured, RecallRule, RunState, Thresholds};
 use flashrig_report::judge::ttft::{Answer, answer};
 
-use crate::run::ttft::{TtftContext, execute, shape};
-use crate::run::{Bus, Stop};
-use crate::store::Store;
-use flashrig_server::{Target, Watcher};
+use crate::run::Stop;
+use crate::run::load::ttft::{Request, execute, prepare};
 
 /// `flashrig ttft`.
 #[derive(Clone, Debug, Args)]
@@ -48,10 +45,10 @@ pub struct TtftArgs {
     #[arg(long)]
     pub shared_prefix: bool,
     /// Tokens of each answer
-    #[arg(long, value_name = "TOKENS", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "TOKENS", default_value_t = 64, value_parser = flashrig_config::whole_number(1, 100_000))]
     pub answer_tokens: u32,
     /// How often each number is measured
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = flashrig_config::whole_number(1, 1000))]
     pub rounds: u32,
     /// Longest wait for a token; beyond it the server has stalled, which ends the run
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
@@ -67,13 +64,17 @@ pub struct TtftArgs {
 
 /// Runs the command.
 pub async fn ttft(args: TtftArgs, console: Console) -> Result<Exit, Failure> {
-    let spec = spec(&args)?;
+    let request = Request {
+        spec: spec(&args)?,
+        server: args.server.request(),
+        results: args.results,
+    };
     let (stopper, stop) = Stop::new();
     let (live, reported) = mpsc::unbounded_channel();
     let message = "stopping: keeping what was measured (again to stop at once)";
     let watching = tokio::spawn(signals::watch(console, message, stopper));
     let showing = tokio::spawn(progress::show(console, reported, Course::default()));
-    let prepared = match stop.unless(prepare(&args, spec, live, stop.clone())).await {
+    let prepared = match stop.unless(prepare(request, live, stop.clone())).await {
         Some(prepared) => prepared,
         None => Err(Failure {
             exit: Exit::Interrupted,
@@ -93,7 +94,7 @@ pub async fn ttft(args: TtftArgs, console: Console) -> Result<Exit, Failure> {
     watching.abort();
     let (run, folder) = result?;
     console
-        .run_result(&run, || flashrig_report::load_text(&run), &folder)
+        .run_result(&run, |view| flashrig_report::load_text(&run, view), &folder)
         .or_rig()?;
     Ok(match (run.state, answer(&run)) {
         (RunState::Interrupted, _) => Exit::Interrupted,
@@ -151,7 +152,7 @@ fn line(measured: &Measured) -> String {
         .reduce(f64::max);
     let reported = worst.map_or_else(
         || "no first token".to_owned(),
-        |worst| format!("first tokens within {worst:.1} s"),
+        |worst| format!("first tokens within {}", format_seconds(worst)),
     );
     let stopped = measured
         .stopped
@@ -202,85 +203,4 @@ fn spec(args: &TtftArgs) -> Result<LoadSpec, Failure> {
         reset: args.server.reset,
         shared_prefix: args.shared_prefix,
     })
-}
-
-async fn prepare(
-    args: &TtftArgs,
-    spec: LoadSpec,
-    live: Reported,
-    stop: Stop,
-) -> Result<(TtftContext, LoadRun, PathBuf), Failure> {
-    let project = std::env::current_dir().or_rig()?;
-    let typed = &args.server;
-    let target = loading::target(typed.server.as_deref(), typed.speed, &typed.sets, &project)?;
-    loading::can_reset(&target, spec.reset)?;
-    writable(&args.results)?;
-    let mut server = loading::reach(typed, typed.model.clone(), &target, &live).await?;
-    server.record.settings.clone_from(&typed.sets);
-    within(&spec, &server.record)?;
-    let origin = Origin::now();
-    let readying = async {
-        let limit = args.first_token_limit;
-        let client = loading::aim(&server, limit, origin.clone(), &live).await?;
-        let calibration = loading::calibrated(&server, &client, spec.seed).await?;
-        has_room(&spec, calibration.envelope_tokens)?;
-        let warm = shape(&spec, 0);
-        loading::warmed_up(&server, &client, &calibration, warm, &live).await?;
-        Ok((client, calibration))
-    };
-    let (client, calibration) = loading::or_death(&server, readying).await?;
-    server.prove().await.or_rig()?;
-
-    let id = format!("{}-ttft", origin.wall.strftime("%Y%m%dT%H%M%SZ"));
-    let store = Store::<LoadRun>::create(&args.results, &id).or_rig()?;
-    let folder = store.folder().to_owned();
-    let watcher = Watcher::start(&server, &origin, &folder).or_rig()?;
-    let record = loading::begun("ttft", store.id(), &origin, &server, &spec, calibration);
-    let context = TtftContext {
-        embedded: matches!(target, Target::Simulated { .. }),
-        server,
-        watcher,
-        client,
-        calibration,
-        spec,
-        bus: Bus::new(origin, store, live),
-        stop,
-    };
-    Ok((context, record, folder))
-}
-
-/// The shortest prompt has room for what every prompt holds.
-fn has_room(spec: &LoadSpec, envelope_tokens: f64) -> Result<(), Failure> {
-    match spec.contexts.iter().min() {
-        Some(&prompt) if (prompt as f64) < envelope_tokens => Err(usage(format!(
-            "--prompt {} is too small: a prompt with nothing in it has {} tokens on this server; \
-             give more",
-            format_tokens(prompt),
-            envelope_tokens.ceil(),
-        ))),
-        _ => Ok(()),
-    }
-}
-
-/// Prompt and answer fit into the server's context.
-fn within(spec: &LoadSpec, server: &Server) -> Result<(), Failure> {
-    let Some(limit) = server.context_tokens else {
-        return Ok(());
-    };
-    let answer = u64::from(spec.answer_tokens);
-    let prompts = [
-        ("--prompt", spec.contexts.first().copied()),
-        ("--long", spec.long_tokens),
-    ];
-    for (option, tokens) in prompts {
-        if let Some(tokens) = tokens.filter(|tokens| tokens + answer > limit) {
-            return Err(usage(format!(
-                "{option} {} and an answer of {answer} tokens are beyond the context of the \
-                 server, which is {} ({limit} tokens); give less",
-                format_tokens(tokens),
-                format_tokens(limit),
-            )));
-        }
-    }
-    Ok(())
 }

@@ -1,35 +1,20 @@
-//! The experiment: rounds of arms of sessions, prepared, let go, ended, verified, recorded.
+//! The experiments, from a validated request to the sealed record.
 //!
-//! This room drives the others and judges nothing. What happens is told on the [`Bus`]: facts to
+//! This room drives the others and judges nothing. What happens goes over the [`Bus`]: facts to
 //! the store, and those with the fleeting rest to whoever shows progress.
 
-mod arm;
-mod bodies;
-mod bus;
-mod command_line;
-mod drive;
-pub mod fit;
-mod prepare;
-mod record;
-mod rounds;
-mod scratch;
-mod server_life;
-mod sources;
-mod stalled;
-mod stop;
+pub mod load;
+pub mod pair;
+mod shared;
 pub mod sweep;
-pub mod ttft;
-mod verifying;
-mod warm_up;
-mod watchdog;
 
-pub use bodies::Bodies;
-pub use bus::{Bus, Live, Step};
-pub use command_line::command_line;
-pub use rounds::{Context, Done, RunError, execute};
-pub use scratch::{Scratch, ScratchError};
-pub use server_life::Lost;
-pub use stalled::{unless_stalled, warm_up_sessions};
-pub use stop::Stop;
-pub use verifying::Checks;
-pub use warm_up::{WarmUpError, warm_up};
+pub use pair::Checks;
+pub use shared::RunError;
+pub use shared::bus::{Bus, Live, Step};
+pub use shared::command_line::command_line;
+pub use shared::scratch::{Scratch, ScratchError};
+pub use shared::server_life::Lost;
+pub use shared::stalled::{unless_stalled, warm_up_sessions};
+pub use shared::stop::Stop;
+pub use shared::warm_up::{WarmUpError, warm_up};
+pub use shared::{instrument, reach, setting};

@@ -8,7 +8,6 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
-use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
 /// The name of the file in a session's folder.
@@ -17,10 +16,6 @@ pub const BODIES_FILE: &str = "bodies.zst";
 /// How far back repetition is found: 16 MiB, many prompts. Also about the memory that a session's
 /// stream takes while it is written.
 const WINDOW_LOG: u32 = 24;
-/// What is put in the place of a secret.
-const REDACTED: &[u8] = b"***";
-/// Shorter secrets are none, and would be found everywhere.
-const SHORTEST_SECRET: usize = 4;
 
 /// Which body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -190,51 +185,6 @@ fn read_one(reader: &mut impl BufRead) -> io::Result<Option<(BodyLine, Vec<u8>)>
     Ok(Some((line, body)))
 }
 
-/// Takes secrets out of bodies.
-#[derive(Clone, Debug, Default)]
-pub struct Redactor(Vec<Vec<u8>>);
-
-impl Redactor {
-    /// For these secrets, as they are and as they stand in JSON text.
-    pub fn new<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
-        let mut all: Vec<Vec<u8>> = Vec::new();
-        for secret in secrets {
-            if secret.len() < SHORTEST_SECRET {
-                continue;
-            }
-            all.push(secret.as_bytes().to_vec());
-            let quoted = serde_json::Value::from(secret).to_string();
-            let escaped = quoted.as_bytes()[1..quoted.len() - 1].to_vec();
-            all.push(escaped);
-        }
-        // A secret within another must not leave the rest of it behind.
-        all.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        all.dedup();
-        Self(all)
-    }
-
-    /// The body without secrets; `None` when there are none in it.
-    pub fn redact(&self, body: &[u8]) -> Option<Vec<u8>> {
-        let mut changed: Option<Vec<u8>> = None;
-        for secret in &self.0 {
-            let text = changed.as_deref().unwrap_or(body);
-            let finder = memmem::Finder::new(secret);
-            let mut out = Vec::new();
-            let mut from = 0;
-            for at in finder.find_iter(text) {
-                out.extend_from_slice(&text[from..at]);
-                out.extend_from_slice(REDACTED);
-                from = at + secret.len();
-            }
-            if from > 0 {
-                out.extend_from_slice(&text[from..]);
-                changed = Some(out);
-            }
-        }
-        changed
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -329,20 +279,5 @@ mod tests {
         std::fs::write(&path, "hello, this is no zstd").unwrap();
         let error = read_bodies(&path, |_, _| true).unwrap_err().to_string();
         assert!(error.contains("bodies.zst"), "{error}");
-    }
-
-    #[test]
-    fn secrets_are_taken_out_also_as_they_stand_in_json() {
-        let redactor = Redactor::new(["sk-1234", "sk-1234-long", "with\"quote", "abc"]);
-        let redact = |text: &str| {
-            let out = redactor.redact(text.as_bytes())?;
-            Some(String::from_utf8(out).unwrap())
-        };
-        assert_eq!(
-            redact("a sk-1234 b sk-1234-long c").unwrap(),
-            "a *** b *** c"
-        );
-        assert_eq!(redact(r#"{"k":"with\"quote"}"#).unwrap(), r#"{"k":"***"}"#);
-        assert_eq!(redact("abc and nothing else"), None);
     }
 }

@@ -7,8 +7,6 @@ mod bodies;
 mod read;
 mod write;
 
-pub use bodies::{
-    BODIES_FILE, BodiesError, BodiesFile, BodyKind, BodyLine, Omitted, Redactor, read_bodies,
-};
+pub use bodies::{BODIES_FILE, BodiesError, BodiesFile, BodyKind, BodyLine, Omitted, read_bodies};
 pub use read::{ReadError, Stored, StoredEvent, read_run, results_folder};
 pub use write::{ReopenError, Store, StoreError, write_atomically};

@@ -1,5 +1,6 @@
 //! Writing a results folder.
 
+use flashrig_config::without_temporary_name;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -267,6 +268,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
         .prefix(".flashrig-")
         .permissions(fs::Permissions::from_mode(0o666))
         .tempfile_in(folder)
+        .map_err(without_temporary_name)
         .map_err(fail)?;
     file.write_all(bytes).map_err(fail)?;
     file.persist(path).map_err(|e| fail(e.error))?;

@@ -1,6 +1,7 @@
 //! Proving a task: that it cannot be passed by doing nothing or by cheating, and that it can be
 //! passed by its reference solution.
 
+use flashrig_config::plural;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -223,8 +224,10 @@ fn solution(patch: &Patch, found: &Verification) -> (ProofOutcome, String) {
     }
     if found.passed() {
         let message = format!(
-            "passes as it should ({} files, +{} -{})",
-            patch.files, patch.insertions, patch.deletions
+            "passes as it should ({}, +{} -{})",
+            plural(patch.files, "file"),
+            patch.insertions,
+            patch.deletions
         );
         (ProofOutcome::AsItShould, message)
     } else {

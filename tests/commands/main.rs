@@ -11,6 +11,7 @@ mod gateway;
 mod lists;
 mod managed;
 mod pair;
+mod samples;
 mod servers;
 mod sim;
 mod support;

@@ -1,4 +1,6 @@
-//! Errors in words.
+//! Errors as people read them.
+
+use std::io;
 
 /// An error with its causes, each said once: many errors quote their cause already.
 pub fn error_chain(error: &anyhow::Error) -> String {
@@ -13,9 +15,18 @@ pub fn error_chain(error: &anyhow::Error) -> String {
     message
 }
 
+/// What kind of error it is, where the error names a temporary file: its random name tells nobody
+/// anything.
+pub fn without_temporary_name(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(_) => error,
+        None => error.kind().into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::error_chain;
+    use super::*;
     use anyhow::{Context as _, anyhow};
 
     #[test]
@@ -29,5 +40,14 @@ mod tests {
             .context("cannot write")
             .unwrap_err();
         assert_eq!(error_chain(&plain), "cannot write: disk full");
+    }
+
+    #[test]
+    fn the_random_name_of_a_temporary_file_is_not_shown() {
+        let nowhere = std::path::Path::new("/nowhere/at/all");
+        let error = tempfile::NamedTempFile::new_in(nowhere).unwrap_err();
+        assert!(error.to_string().contains(".tmp"), "{error:?}");
+        let plain = without_temporary_name(error).to_string();
+        assert_eq!(plain, "entity not found");
     }
 }

@@ -12,7 +12,7 @@ mod profiles;
 mod template;
 
 pub use document::Document;
-pub use errors::error_chain;
+pub use errors::{error_chain, without_temporary_name};
 pub use expression::Expression;
 pub use file_error::{FileError, Position, read};
 pub use flashrig_units::*;

@@ -18,9 +18,9 @@ use super::prompt::PromptCap;
 use super::refusal::Reason;
 use super::request_log::Recording;
 use flashrig_clock::Stamp;
-use flashrig_http::Mask;
+use flashrig_http::StreamRedactor;
 use flashrig_http::stamped::SocketWatch;
-use flashrig_http::{Lease, Link, describe};
+use flashrig_http::{Connection, Pool, describe};
 use llm_observe::{Close, Watch};
 
 /// Makes hyper break the client's connection off instead of ending the body in good order.
@@ -86,7 +86,7 @@ impl Body for GatewayBody {
 pub(super) struct InFlight {
     pub(super) recording: Recording,
     pub(super) watch: Watch,
-    pub(super) lease: Lease,
+    pub(super) connection: Connection,
     /// The place in the server, freed with the connection.
     pub(super) permit: Option<Permit>,
     pub(super) prompt_cap: Option<Arc<PromptCap>>,
@@ -101,7 +101,7 @@ pub(super) struct Through {
     /// How the body failed, and the client's flushes until then. The failure is told to hyper only
     /// once everything before it has been flushed.
     failed: Option<(BodyError, u64)>,
-    link: Arc<Link>,
+    pool: Arc<Pool>,
     /// Whether the end of the body can be told from the connection's.
     framed: bool,
     limit: Option<Duration>,
@@ -110,7 +110,7 @@ pub(super) struct Through {
     /// so that a client which reads slowly is not taken for a silent server.
     waiting: bool,
     /// Takes the server's key out, when there is one.
-    mask: Option<Mask>,
+    mask: Option<StreamRedactor>,
     first: FirstPiece,
 }
 
@@ -132,7 +132,7 @@ impl Through {
         inner: Incoming,
         in_flight: InFlight,
         client: SocketWatch,
-        link: Arc<Link>,
+        pool: Arc<Pool>,
         framed: bool,
         limit: Option<Duration>,
     ) -> Self {
@@ -142,7 +142,7 @@ impl Through {
             in_flight,
             client,
             failed: None,
-            link,
+            pool,
             framed,
             limit,
             silence: None,
@@ -153,7 +153,7 @@ impl Through {
     }
 
     /// Takes the server's key out on the way.
-    pub(super) fn masked(mut self, mask: Option<Mask>) -> Self {
+    pub(super) fn masked(mut self, mask: Option<StreamRedactor>) -> Self {
         self.mask = mask;
         self
     }
@@ -171,10 +171,10 @@ impl Through {
         self.first.read(in_flight);
         let mut polled = Pin::new(&mut self.inner).poll_frame(cx);
         if polled.is_pending() {
-            in_flight.lease.drive(cx);
+            in_flight.connection.drive(cx);
             polled = Pin::new(&mut self.inner).poll_frame(cx);
         }
-        let at = in_flight.lease.last_read();
+        let at = in_flight.connection.last_read();
         match polled {
             Poll::Ready(Some(Ok(frame))) => {
                 self.waiting = false;
@@ -198,7 +198,7 @@ impl Through {
                 self.fail(BodyError::Broken(message), held, cx)
             }
             // The end is met again, after what was held back.
-            Poll::Ready(None) if self.mask.as_ref().is_some_and(Mask::holds) => {
+            Poll::Ready(None) if self.mask.as_ref().is_some_and(StreamRedactor::holds) => {
                 Poll::Ready(self.let_go(at).map(|held| Ok(Frame::data(held))))
             }
             Poll::Ready(None) if !self.framed && in_flight.watch.is_unended_stream() => {
@@ -279,7 +279,7 @@ impl Through {
         let Some(InFlight {
             mut recording,
             mut watch,
-            lease,
+            connection,
             permit,
             prompt_cap,
         }) = self.in_flight.take()
@@ -289,7 +289,9 @@ impl Through {
         let before = watch.facts().content_events;
         let end = watch.close(close, at.reading());
         recording.progress(before, watch.facts(), at);
-        recording.response(watch.facts(), |message| self.link.upstream.redact(message));
+        recording.response(watch.facts(), |message| {
+            self.pool.upstream().redactor().text(message)
+        });
         if recording.attempt.error.is_none() {
             recording.attempt.error = fault;
         }
@@ -299,8 +301,8 @@ impl Through {
         recording.finish(end, at);
         // The connection is free or closed here, and only then is the next request let in.
         match close {
-            Close::Clean => self.link.keep(lease),
-            Close::Broken | Close::Silent | Close::ClientLeft => drop(lease),
+            Close::Clean => self.pool.keep(connection),
+            Close::Broken | Close::Silent | Close::ClientLeft => drop(connection),
         }
         drop(permit);
     }
@@ -350,7 +352,7 @@ impl InFlight {
 }
 
 /// A frame without the server's key; `last` when no data will follow.
-fn masked(frame: Frame<Bytes>, mask: &mut Mask, last: bool) -> Frame<Bytes> {
+fn masked(frame: Frame<Bytes>, mask: &mut StreamRedactor, last: bool) -> Frame<Bytes> {
     match frame.into_data() {
         Ok(data) => {
             let data = mask.piece(data);
@@ -375,7 +377,7 @@ impl Drop for Through {
         };
         // hyper does not poll a body again once the announced length has passed.
         if self.inner.is_end_stream() {
-            let at = in_flight.lease.last_read();
+            let at = in_flight.connection.last_read();
             self.end(Close::Clean, at, None);
         } else {
             self.end(Close::ClientLeft, Stamp::now(), None);

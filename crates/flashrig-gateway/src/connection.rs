@@ -3,17 +3,20 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use tokio::net::TcpStream;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
+use super::client_connection::ClientConnection;
 use super::exchange;
+use super::raw_answer;
 use super::refusal::Reason;
 use super::shared::Shared;
-use super::slow_head::{self, HeadTimer};
+use super::slow_head::HeadTimer;
 use flashrig_clock::Stamp;
 use flashrig_http::describe;
 use flashrig_http::stamped::StampedStream;
@@ -32,8 +35,38 @@ pub(super) async fn begins(draining: &mut Draining) {
     std::future::pending().await
 }
 
+/// Waits until a connection has been unauthenticated for too long.
+async fn expires(client: ClientConnection, time: Option<Duration>) {
+    if let Some(time) = time {
+        tokio::time::sleep(time).await;
+        if client.is_unauthenticated() {
+            return;
+        }
+    }
+    std::future::pending().await
+}
+
+/// Tells a client that there is no place for its connection.
+pub(super) fn turn_away(stream: &TcpStream, shared: &Shared) {
+    let message = "too many connections have not authenticated; try again later";
+    let request_log = shared.auth.unknown_log();
+    let mut recording = request_log.begin("", "", Dialect::Other, Stamp::now());
+    recording.attempt.status = Some(Reason::Busy.status().as_u16());
+    recording.attempt.error = Some(Reason::Busy.error(message));
+    recording.finish(Outcome::RejectedByGateway, Stamp::now());
+    // A new socket has room for it.
+    let _ = stream.try_write(&raw_answer::bytes(Reason::Busy, message));
+}
+
 /// Serves a connection to its end, or, when draining begins, to the end of its request.
-pub(super) async fn connection(stream: TcpStream, shared: Arc<Shared>, mut draining: Draining) {
+///
+/// `place` is its place among the unauthenticated ones, where these are limited.
+pub(super) async fn connection(
+    stream: TcpStream,
+    shared: Arc<Shared>,
+    mut draining: Draining,
+    place: Option<OwnedSemaphorePermit>,
+) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
@@ -43,8 +76,11 @@ pub(super) async fn connection(stream: TcpStream, shared: Arc<Shared>, mut drain
     let head_bytes = shared.limits.head_bytes;
     let head_time = shared.limits.head_time;
     let timer = HeadTimer::new(socket.clone(), head_time);
+    let client = ClientConnection::new(socket, place);
+    let unauthenticated = shared.limits.unauthenticated;
+    let expiring = expires(client.clone(), unauthenticated.map(|limit| limit.time));
     let service = service_fn(move |request| {
-        let serving = exchange::serve(Arc::clone(&shared), request, socket.clone());
+        let serving = exchange::serve(Arc::clone(&shared), request, client.clone());
         Box::pin(async move { Ok::<_, Infallible>(serving.await) })
     });
     let mut served = http1::Builder::new()
@@ -56,12 +92,10 @@ pub(super) async fn connection(stream: TcpStream, shared: Arc<Shared>, mut drain
         .header_read_timeout(head_time)
         .serve_connection(stream, service);
     let serving = async {
-        if draining.is_none() {
-            return (&mut served).await;
-        }
         tokio::select! {
             ended = &mut served => return ended,
             () = begins(&mut draining) => {}
+            () = expiring => {}
         }
         Pin::new(&mut served).graceful_shutdown();
         (&mut served).await
@@ -87,13 +121,8 @@ pub(super) async fn connection(stream: TcpStream, shared: Arc<Shared>, mut drain
     recording.attempt.error = Some(reason.error(&message));
     recording.finish(Outcome::RejectedByGateway, Stamp::now());
     if !by_hyper {
-        slow_head::answer(
-            served.into_parts().io.into_inner(),
-            status,
-            reason,
-            &message,
-        )
-        .await;
+        let stream = served.into_parts().io.into_inner();
+        raw_answer::send(stream, status, reason, &message).await;
     }
 }
 

@@ -1,7 +1,11 @@
-//! What listeners are told while a session runs. Cheap: one small value per event.
+//! What observers get while a session runs. Cheap: one small value per event, nothing allocated
+//! for a token.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::progress::RequestProgress;
 use flashrig_clock::Stamp;
 use flashrig_record::{Attempt, Dialect, Role};
 
@@ -12,8 +16,10 @@ pub enum GatewayEvent {
     Held {
         /// The attempt's number within the session.
         number: u32,
-        /// Role by structure.
+        /// Its provisional role.
         role: Role,
+        /// How far its answer has come.
+        progress: Arc<RequestProgress>,
         /// When.
         at: Stamp,
     },
@@ -27,8 +33,10 @@ pub enum GatewayEvent {
         path: String,
         /// Protocol.
         dialect: Dialect,
-        /// Role by structure; may be settled otherwise at the session's end.
+        /// Its provisional role; it may be settled otherwise at the session's end.
         role: Role,
+        /// How far its answer has come.
+        progress: Arc<RequestProgress>,
         /// Whether it asks for its answer as a stream.
         stream: bool,
         /// The body as the client sent it, before any nonce.
@@ -66,8 +74,8 @@ pub enum GatewayEvent {
     Finished(Box<Attempt>),
 }
 
-/// Listens to a session. Called from the forwarding path, so it must not block: send the event
-/// on and return.
+/// Observes a session. It is called from the forwarding path, so it must not block. Whoever only
+/// shows progress reads [`RequestProgress`] instead of passing on [`GatewayEvent::Content`].
 pub trait Observer: Send + Sync + 'static {
     /// Takes one event.
     fn event(&self, event: GatewayEvent);

@@ -9,8 +9,9 @@ use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING};
 use hyper::http::{Request, Response, Version};
 
-use super::auth::{Admission, Identified};
+use super::auth::{Access, Admission, Identified};
 use super::body::{GatewayBody, InFlight, Through};
+use super::client_connection::ClientConnection;
 use super::document::Document;
 use super::gate::{GateClient, Permit};
 use super::headers::{self, Credentials};
@@ -23,7 +24,7 @@ use super::shared::Shared;
 use super::{nonce, route};
 use flashrig_clock::Stamp;
 use flashrig_http::stamped::SocketWatch;
-use flashrig_http::{Lease, LinkError, Sending};
+use flashrig_http::{Connection, SendError, Sending};
 use flashrig_record::{Attempt, Dialect, GateFact, Outcome};
 use llm_observe::Watch;
 
@@ -39,17 +40,20 @@ impl<R: Into<Refusal>> From<R> for LocalAnswer {
     }
 }
 
-/// Serves one request. `client` is the client's socket.
+/// Serves one request. `client` is the connection that it came by.
 ///
 /// The future may be dropped at any point, when the client leaves: the recording then writes its
 /// row and the connection to the server closes.
 pub(super) async fn serve(
     shared: Arc<Shared>,
     mut request: Request<Incoming>,
-    client: SocketWatch,
+    client: ClientConnection,
 ) -> Response<GatewayBody> {
-    let head = client.last_read();
+    let head = client.socket.last_read();
     if let Some((page, access)) = shared.auth.page(request.uri(), request.headers()) {
+        if page.private && matches!(access, Access::Granted) {
+            client.authenticated();
+        }
         return reply::page(request.method(), page, access);
     }
     let (headers, mut uri) = (request.headers(), request.uri().clone());
@@ -59,8 +63,9 @@ pub(super) async fn serve(
     let (method, path) = (request.method().as_str(), request.uri().path());
     let mut recording = identified.request_log.begin(method, path, dialect, head);
     match forward(&shared, request, &client, identified, head, &mut recording).await {
-        Ok((response, lease, permit)) => {
-            hand_over(&shared, response, lease, permit, client, recording)
+        Ok((response, connection, permit)) => {
+            let client = client.socket;
+            hand_over(&shared, response, connection, permit, client, recording)
         }
         Err(LocalAnswer::Refused(refusal)) => {
             recording.attempt.error = Some(refusal.reason.error(&refusal.message));
@@ -99,28 +104,30 @@ fn answer_locally(
 async fn forward(
     shared: &Shared,
     request: Request<Incoming>,
-    client: &SocketWatch,
+    client: &ClientConnection,
     identified: Identified,
     head: Stamp,
     recording: &mut Recording,
-) -> Result<(Response<Incoming>, Lease, Option<Permit>), LocalAnswer> {
+) -> Result<(Response<Incoming>, Connection, Option<Permit>), LocalAnswer> {
     let (mut parts, mut body) = request.into_parts();
     let dialect = recording.attempt.dialect;
     let credentials = match check_head(&parts.method, identified.admission) {
         Ok(credentials) => credentials,
         Err(refusal) => {
-            discard(&mut body, shared.limits.body_bytes, recording).await;
+            discard(&mut body, &shared.limits, recording).await;
             return Err(refusal.into());
         }
     };
     if credentials == Credentials::Valid {
+        client.authenticated();
         recording.admitted(head);
     }
 
     let announced = parts.headers.contains_key(CONTENT_LENGTH);
-    let received = read_body(&mut body, shared.limits.body_bytes, recording).await?;
+    let mut held = shared.body_budget.request();
+    let received = read_body(&mut body, &shared.limits, &mut held, recording).await?;
     let received = Document::new(received);
-    let body_at = client.last_read();
+    let body_at = client.socket.last_read();
     recording.body_read(body_at);
     if let Some(own) = answer_for(shared, &recording.attempt) {
         recording.learn(&received);
@@ -137,7 +144,7 @@ async fn forward(
         }
         None => received.text().clone(),
     };
-    let upstream = &shared.link.upstream;
+    let upstream = shared.pool.upstream();
     parts.uri = upstream
         .target(parts.uri.path(), parts.uri.query())
         .map_err(|error| {
@@ -170,7 +177,7 @@ async fn forward(
         recording.started(begun, received.text());
     };
     let answer = shared
-        .link
+        .pool
         .send(request, shared.limits.time_limit, |step| match step {
             Sending::Sent(clocks) => {
                 let connected = recording.at(clocks.connected);
@@ -183,15 +190,15 @@ async fn forward(
         })
         .await;
     note(recording);
-    let (response, lease) = answer?;
+    let (response, connection) = answer?;
     if response.status().is_informational() {
         let message = format!(
             "the server answered {} to a request that asked for no such thing",
             response.status()
         );
-        return Err(LinkError::NoAnswer(message).into());
+        return Err(SendError::NoAnswer(message).into());
     }
-    Ok((response, lease, permit))
+    Ok((response, connection, permit))
 }
 
 /// What is answered here and now to a request that was read whole.
@@ -286,7 +293,7 @@ fn check_head(method: &Method, admission: Admission) -> Result<Credentials, Refu
 fn hand_over(
     shared: &Shared,
     response: Response<Incoming>,
-    lease: Lease,
+    connection: Connection,
     permit: Option<Permit>,
     client: SocketWatch,
     mut recording: Recording,
@@ -310,21 +317,21 @@ fn hand_over(
         parts.headers.remove(CONTENT_LENGTH);
     }
     headers::strip_hop_by_hop(&mut parts.headers);
-    let mask = shared.link.upstream.mask();
-    if let Some(mask) = &mask {
-        mask.headers(&mut parts.headers);
-    }
+    let redactor = shared.pool.upstream().redactor();
+    redactor.headers(&mut parts.headers);
     // Servers are told not to compress when there is a key; one that does so yet is not readable
     // here, and changing bytes would only break it.
-    let mask = mask.filter(|_| !parts.headers.contains_key(CONTENT_ENCODING));
+    let mask = redactor
+        .stream()
+        .filter(|_| !parts.headers.contains_key(CONTENT_ENCODING));
     parts.version = Version::HTTP_11;
-    recording.attempt.clocks.response_head_s = Some(recording.at(lease.last_read()));
+    recording.attempt.clocks.response_head_s = Some(recording.at(connection.last_read()));
     recording.attempt.status = Some(parts.status.as_u16());
-    let link = Arc::clone(&shared.link);
+    let pool = Arc::clone(&shared.pool);
     let in_flight = InFlight {
         recording,
         watch,
-        lease,
+        connection,
         permit,
         prompt_cap: shared.prompt_cap.clone(),
     };
@@ -332,7 +339,7 @@ fn hand_over(
         body,
         in_flight,
         client,
-        link,
+        pool,
         framed,
         shared.limits.time_limit,
     )

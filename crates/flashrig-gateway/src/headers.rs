@@ -105,7 +105,7 @@ pub(super) fn for_server(
             headers.remove(CONTENT_LENGTH);
         }
     }
-    if upstream.mask().is_some() {
+    if !upstream.redactor().is_empty() {
         // In a compressed answer the key could not be found, should the server repeat it.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     }

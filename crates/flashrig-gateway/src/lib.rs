@@ -13,6 +13,8 @@
 //! | `listener` | the accept loop |
 //! | `connection` | one client's connection, also when its head cannot be read |
 //! | `slow_head` | the limit on heads that do not come to their end |
+//! | `raw_answer` | answers where hyper gives none |
+//! | `client_connection` | what a request knows of the connection that it came by |
 //! | `shared` | what all requests of a listener share |
 //! | `auth` | authenticates requests and finds their client |
 //! | `client_name` | names of clients, and the path prefix that carries one |
@@ -20,6 +22,7 @@
 //! | `origin_check` | refuses what web pages send to a listener without tokens |
 //! | `exchange` | one request from head to response head: check, forward, answer |
 //! | `intake` | a request's body on its way in |
+//! | `body_budget` | how many bytes of request bodies are held at a time |
 //! | `refusal` | why a request got no answer from the server |
 //! | `reply` | the gateway's own answers, in the client's dialect |
 //! | `probe` | what the gateway answers in the server's place, when it is set to |
@@ -33,6 +36,7 @@
 //! | `prompt` | the longest prompt that is let through, estimated |
 //! | `body` | the response body on its way to the client; knows how it ended, also when dropped |
 //! | `request_log` | the rows; every attempt that began has one |
+//! | `progress` | how far the answer to a request in flight has come |
 //! | `events` | what observers get while it runs |
 //! | `event_loop` | the thread on which all of this runs |
 //! | `standing` | figures of a standing listener's clients: table, metrics, log file |
@@ -45,6 +49,8 @@
 
 mod auth;
 mod body;
+mod body_budget;
+mod client_connection;
 mod client_name;
 mod connection;
 mod document;
@@ -61,7 +67,9 @@ mod listener;
 mod nonce;
 mod origin_check;
 mod probe;
+mod progress;
 mod prompt;
+mod raw_answer;
 mod refusal;
 mod registry;
 mod reply;
@@ -85,7 +93,8 @@ pub use client_name::{BadName, ClientName};
 pub use event_loop::EventLoop;
 pub use events::{Activity, GatewayEvent, Observer};
 pub use gate::{Gate, GateClient, MAX_OVERTAKEN, Permit, Turn};
-pub use limits::Limits;
+pub use limits::{Limits, Unauthenticated};
+pub use progress::{Generated, RequestProgress};
 pub use registry::{ClientRegistry, Page};
 pub use session::{GatewaySession, ListenConfig, OpenError, Session};
 pub use standing_listener::{Standing, StandingConfig};

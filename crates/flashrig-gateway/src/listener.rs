@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::connection::{Draining, begins, connection};
+use super::connection::{Draining, begins, connection, turn_away};
 use super::shared::Shared;
 
 /// The listening task, which must not outlive its session.
@@ -28,6 +28,8 @@ pub(super) async fn listen(
     mut draining: Draining,
 ) {
     let mut connections = JoinSet::new();
+    let unauthenticated = shared.limits.unauthenticated;
+    let places = unauthenticated.map(|limit| Arc::new(Semaphore::new(limit.connections)));
     loop {
         tokio::select! {
             _ = &mut stopped => break,
@@ -44,8 +46,13 @@ pub(super) async fn listen(
             },
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    let serving = connection(stream, Arc::clone(&shared), draining.clone());
-                    connections.spawn(serving);
+                    let place = places.clone().map(Semaphore::try_acquire_owned).transpose();
+                    let Ok(place) = place else {
+                        turn_away(&stream, &shared);
+                        continue;
+                    };
+                    let shared = Arc::clone(&shared);
+                    connections.spawn(connection(stream, shared, draining.clone(), place));
                 }
                 Err(error) => {
                     tracing::warn!(session = label, %error, "cannot accept a connection");

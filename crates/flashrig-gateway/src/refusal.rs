@@ -3,7 +3,7 @@
 
 use hyper::StatusCode;
 
-use flashrig_http::LinkError;
+use flashrig_http::SendError;
 use flashrig_record::{ErrorDetail, Outcome, PROMPT_TOO_LONG};
 
 /// Why the gateway answers in the server's place.
@@ -17,6 +17,10 @@ pub(super) enum Reason {
     BadRequest,
     /// The request's head did not come to its end.
     SlowHead,
+    /// The request's body did not come to its end.
+    SlowBody,
+    /// Too much is going on at the gateway.
+    Busy,
     /// A method that only proxies understand.
     NotAProxy,
     /// The body is above the limit.
@@ -37,7 +41,8 @@ impl Reason {
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::Forbidden => StatusCode::FORBIDDEN,
             Self::BadRequest | Self::PromptTooLong => StatusCode::BAD_REQUEST,
-            Self::SlowHead => StatusCode::REQUEST_TIMEOUT,
+            Self::SlowHead | Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
+            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::NotAProxy => StatusCode::METHOD_NOT_ALLOWED,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Unreachable | Self::NoAnswer => StatusCode::BAD_GATEWAY,
@@ -49,9 +54,12 @@ impl Reason {
         match self {
             Self::Unauthorized => "authentication_error",
             Self::Forbidden => "permission_error",
-            Self::BadRequest | Self::SlowHead | Self::NotAProxy | Self::PromptTooLong => {
-                "invalid_request_error"
-            }
+            Self::BadRequest
+            | Self::SlowHead
+            | Self::SlowBody
+            | Self::NotAProxy
+            | Self::PromptTooLong => "invalid_request_error",
+            Self::Busy => "overloaded_error",
             Self::TooLarge => "request_too_large",
             Self::Unreachable | Self::NoAnswer => "api_error",
             Self::Silent => "timeout_error",
@@ -64,10 +72,11 @@ impl Reason {
             | Self::Forbidden
             | Self::BadRequest
             | Self::SlowHead
+            | Self::SlowBody
             | Self::NotAProxy
             | Self::TooLarge
             | Self::PromptTooLong => "invalid_request_error",
-            Self::Unreachable | Self::NoAnswer | Self::Silent => "server_error",
+            Self::Busy | Self::Unreachable | Self::NoAnswer | Self::Silent => "server_error",
         }
     }
 
@@ -78,6 +87,8 @@ impl Reason {
             Self::Forbidden => "web_page_or_other_host",
             Self::BadRequest => "malformed_request",
             Self::SlowHead => "slow_head",
+            Self::SlowBody => "slow_body",
+            Self::Busy => "gateway_busy",
             Self::NotAProxy => "not_a_proxy",
             Self::TooLarge => "request_too_large",
             Self::PromptTooLong => PROMPT_TOO_LONG,
@@ -114,12 +125,12 @@ impl Refusal {
     }
 }
 
-impl From<LinkError> for Refusal {
-    fn from(error: LinkError) -> Self {
+impl From<SendError> for Refusal {
+    fn from(error: SendError) -> Self {
         let (reason, end) = match error {
-            LinkError::Unreachable { .. } => (Reason::Unreachable, Outcome::Unreachable),
-            LinkError::NoAnswer(_) => (Reason::NoAnswer, Outcome::UpstreamError),
-            LinkError::Silent(_) => (Reason::Silent, Outcome::Stalled),
+            SendError::Unreachable { .. } => (Reason::Unreachable, Outcome::Unreachable),
+            SendError::NoAnswer(_) => (Reason::NoAnswer, Outcome::UpstreamError),
+            SendError::Silent(_) => (Reason::Silent, Outcome::Stalled),
         };
         Self {
             reason,

@@ -70,7 +70,10 @@ pub(super) fn reply(
         }
     };
     let (mut response, length) = json(reason.status(), &body);
-    if matches!(reason, Reason::TooLarge | Reason::BadRequest) {
+    if matches!(
+        reason,
+        Reason::TooLarge | Reason::BadRequest | Reason::SlowBody | Reason::Busy
+    ) {
         // The rest of the request may never be read, so the connection cannot be used again.
         response
             .headers_mut()

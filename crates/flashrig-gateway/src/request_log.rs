@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use super::document::Document;
 use super::events::{Activity, GatewayEvent, Observer};
+use super::progress::RequestProgress;
 use super::request::{RequestFacts, body_hash};
 use flashrig_clock::{Origin, Seconds, Stamp};
 use flashrig_record::threads::role;
@@ -162,6 +163,7 @@ impl RequestLog {
             request_log: Arc::clone(self),
             attempt,
             encoded: false,
+            progress: Arc::new(RequestProgress::new(head)),
             start_sent: false,
             learnt: false,
             finished: false,
@@ -176,6 +178,7 @@ pub(super) struct Recording {
     pub(super) attempt: Attempt,
     /// Whether the answer is compressed.
     pub(super) encoded: bool,
+    progress: Arc<RequestProgress>,
     start_sent: bool,
     learnt: bool,
     finished: bool,
@@ -237,6 +240,7 @@ impl Recording {
         self.request_log.observer.event(GatewayEvent::Held {
             number: self.attempt.number,
             role: self.attempt.role,
+            progress: Arc::clone(&self.progress),
             at,
         });
     }
@@ -252,6 +256,7 @@ impl Recording {
             path: self.attempt.path.clone(),
             dialect: self.attempt.dialect,
             role: self.attempt.role,
+            progress: Arc::clone(&self.progress),
             stream: self.attempt.stream,
             body: body.clone(),
             at,
@@ -272,6 +277,7 @@ impl Recording {
         if facts.content_events == before {
             return;
         }
+        self.progress.record(facts.content_events, at);
         let number = self.attempt.number;
         if before == 0 {
             self.request_log

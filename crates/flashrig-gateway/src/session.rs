@@ -8,6 +8,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 
 use super::auth::Auth;
+use super::body_budget::BodyBudget;
 use super::events::{Activity, Observer};
 use super::gate::Gate;
 use super::limits::Limits;
@@ -16,7 +17,7 @@ use super::prompt::PromptCap;
 use super::request_log::RequestLog;
 use super::shared::Shared;
 use flashrig_clock::Origin;
-use flashrig_http::{Link, Secret, Upstream};
+use flashrig_http::{Pool, Secret, Upstream};
 use flashrig_record::Attempt;
 
 /// What a session needs to listen.
@@ -91,13 +92,14 @@ impl Session {
         let request_log = RequestLog::new(origin, Box::new(observer));
         let activity = request_log.activity();
         let shared = Shared {
-            link: Link::new(upstream),
+            pool: Pool::new(upstream),
             auth: Auth::Session {
                 token,
                 request_log: Arc::clone(&request_log),
                 gate: gate.map(|gate| gate.client()),
             },
             prompt_cap: PromptCap::when_needed(limits.prompt_tokens, answer_probes.is_some()),
+            body_budget: BodyBudget::new(limits.held_body_bytes),
             limits,
             nonce,
             answer_probes,

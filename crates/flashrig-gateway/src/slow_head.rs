@@ -8,14 +8,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use hyper::http::{StatusCode, Version};
 use hyper::rt::{Sleep, Timer};
-use serde_json::json;
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
 
-use super::refusal::Reason;
 use flashrig_http::stamped::SocketWatch;
 
 /// A timer for hyper whose sleeps begin with the first bytes after they were asked for.
@@ -68,25 +62,4 @@ impl Future for FromFirstBytes {
             .as_mut()
             .poll(cx)
     }
-}
-
-/// Answers where hyper has given up without a word. What cannot be written is the client's loss.
-pub(super) async fn answer(
-    mut stream: TcpStream,
-    status: StatusCode,
-    reason: Reason,
-    message: &str,
-) {
-    let body = Bytes::from(
-        json!({"error": {"message": message, "type": "invalid_request_error", "code": reason.code()}})
-            .to_string(),
-    );
-    let head = format!(
-        "{:?} {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-        Version::HTTP_11,
-        body.len()
-    );
-    let bytes = [head.as_bytes(), &body].concat();
-    let _ = stream.write_all(&bytes).await;
-    let _ = stream.shutdown().await;
 }

@@ -8,6 +8,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 
 use super::auth::{Auth, Clients};
+use super::body_budget::BodyBudget;
 use super::client_name::ClientName;
 use super::gate::Gate;
 use super::limits::Limits;
@@ -16,7 +17,7 @@ use super::prompt::PromptCap;
 use super::registry::ClientRegistry;
 use super::shared::Shared;
 use flashrig_clock::Origin;
-use flashrig_http::{Link, Secret, Upstream};
+use flashrig_http::{Pool, Secret, Upstream};
 
 /// What a standing listener needs.
 pub struct StandingConfig {
@@ -57,7 +58,7 @@ impl Standing {
         let listener = TcpListener::bind(config.listen).await?;
         let addr = listener.local_addr()?;
         let shared = Arc::new(Shared {
-            link: Link::new(config.upstream),
+            pool: Pool::new(config.upstream),
             auth: Auth::Clients(Clients::new(
                 config.tokens,
                 registry,
@@ -69,6 +70,7 @@ impl Standing {
                 config.limits.prompt_tokens,
                 config.answer_probes.is_some(),
             ),
+            body_budget: BodyBudget::new(config.limits.held_body_bytes),
             limits: config.limits,
             nonce: None,
             answer_probes: config.answer_probes,

@@ -1,15 +1,16 @@
-//! One small request to the server, outside of anything measured.
+//! One small request to a server, outside of anything measured: a thin layer on [`Pool`].
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
-use hyper::{Method, Request};
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use http_body_util::Full;
+use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
+use hyper::{Method, Request, Uri};
+use llm_observe::Dialect;
 
-use crate::Secret;
+use crate::pool::{Pool, SendError};
+use crate::secret::Secret;
+use crate::upstream::{KeyStyle, Upstream, without_user_info};
 
 /// The largest answer that is read.
 const MAX_BODY: usize = 8 << 20;
@@ -24,7 +25,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The body as JSON, when it is some.
+    /// The body as JSON; `None` when it is not JSON.
     pub fn json(&self) -> Option<serde_json::Value> {
         serde_json::from_slice(&self.body).ok()
     }
@@ -41,22 +42,22 @@ impl Answer {
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     /// The address cannot be used.
-    #[error("{url:?} is no usable address: {why}")]
+    #[error("{url:?} is not a usable address: {why}")]
     Address {
         /// The address.
         url: String,
         /// Why.
         why: String,
     },
-    /// Nobody answers there.
+    /// No connection.
     #[error("no server answers at {url}: {why}")]
     Unreachable {
         /// The address.
         url: String,
-        /// What the system said.
+        /// The system's reason.
         why: String,
     },
-    /// It accepts and does not answer.
+    /// It accepts connections and does not answer.
     #[error("the server at {url} accepts connections but did not answer within {limit:?}")]
     Silent {
         /// The address.
@@ -64,7 +65,7 @@ pub enum HttpError {
         /// The limit.
         limit: Duration,
     },
-    /// What it answers is no HTTP, or breaks off.
+    /// The answer is not HTTP, breaks off or is longer than 8 MiB.
     #[error("the answer of {url} cannot be read: {why}")]
     Broken {
         /// The address.
@@ -92,7 +93,8 @@ pub async fn ask(
     send(&method, url, key, body, limit).await
 }
 
-/// The same with any method.
+/// The same with any method. The key goes out as both `Authorization: Bearer` and `x-api-key`. It
+/// is covered in the answer, which is shown and stored.
 ///
 /// # Errors
 /// See [`HttpError`]; a status of 400 and above is an answer, not an error.
@@ -103,91 +105,109 @@ pub async fn send(
     body: Option<&serde_json::Value>,
     limit: Duration,
 ) -> Result<Answer, HttpError> {
-    let address = |why: &str| HttpError::Address {
-        url: url.to_owned(),
-        why: why.to_owned(),
-    };
-    let uri: hyper::Uri = url
-        .parse()
-        .map_err(|e: hyper::http::uri::InvalidUri| address(&e.to_string()))?;
-    if uri.scheme_str() != Some("http") {
-        return Err(address(
-            "only http:// is supported; put a local proxy in front of https",
-        ));
-    }
-    let host = uri
-        .host()
-        .ok_or_else(|| address("it names no host"))?
-        .to_owned();
-    let port = uri.port_u16().unwrap_or(80);
-    let path = uri.path_and_query().map_or("/", |p| p.as_str()).to_owned();
-    let mut request = Request::builder()
-        .method(method.clone())
-        .uri(path)
-        .header(HOST, format!("{host}:{port}"));
-    if let Some(key) = key {
-        request = request
-            .header(AUTHORIZATION, format!("Bearer {}", key.expose()))
-            .header("x-api-key", key.expose());
-    }
-    let bytes = body.map_or_else(Bytes::new, |b| Bytes::from(b.to_string()));
-    if body.is_some() {
-        request = request
-            .header(CONTENT_TYPE, "application/json")
-            .header("anthropic-version", "2023-06-01");
-    }
-    let request = request
-        .body(Full::new(bytes))
-        .map_err(|e| address(&e.to_string()))?;
-    let silent = || HttpError::Silent {
-        url: url.to_owned(),
-        limit,
-    };
-    let mut answer = tokio::time::timeout(limit, exchange(url, &host, port, request))
+    let (upstream, request) =
+        prepare(method, url, key, body).map_err(|error| HttpError::Address {
+            url: without_user_info(url),
+            why: error.to_string(),
+        })?;
+    tokio::time::timeout(limit, exchange(url, upstream, request))
         .await
-        .map_err(|_| silent())??;
-    if let Some(key) = key {
-        // Its words are shown and stored.
-        answer.body = key.masked_in(answer.body);
+        .map_err(|_| HttpError::Silent {
+            url: url.to_owned(),
+            limit,
+        })?
+}
+
+fn prepare(
+    method: &Method,
+    url: &str,
+    key: Option<&Secret>,
+    body: Option<&serde_json::Value>,
+) -> Result<(Upstream, Request<Full<Bytes>>), Box<dyn std::error::Error>> {
+    let uri: Uri = url.parse()?;
+    let target = uri.path_and_query().map_or("/", |target| target.as_str());
+    let base = url.strip_suffix(target).unwrap_or(url);
+    let upstream = Upstream::new(base, key.cloned(), KeyStyle::ByDialect)?;
+    let bytes = body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
+    let mut request = Request::new(Full::new(bytes));
+    *request.method_mut() = method.clone();
+    *request.uri_mut() = target.parse()?;
+    let headers = request.headers_mut();
+    headers.insert(HOST, upstream.authority());
+    // Servers that speak both dialects differ in which key they look at.
+    upstream.authorize(headers, Dialect::AnthropicMessages);
+    if body.is_some() {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
     }
-    Ok(answer)
+    Ok((upstream, request))
 }
 
 async fn exchange(
     url: &str,
-    host: &str,
-    port: u16,
+    upstream: Upstream,
     request: Request<Full<Bytes>>,
 ) -> Result<Answer, HttpError> {
-    let broken = |why: String| HttpError::Broken {
-        url: url.to_owned(),
-        why,
-    };
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let stream = TcpStream::connect((host, port))
+    let url = || url.to_owned();
+    let pool = Pool::new(upstream);
+    let (answer, mut connection) =
+        pool.send(request, None, |_| {})
+            .await
+            .map_err(|error| match error {
+                SendError::Unreachable { source, .. } => HttpError::Unreachable {
+                    url: url(),
+                    why: source.to_string(),
+                },
+                SendError::NoAnswer(why) => HttpError::Broken { url: url(), why },
+                SendError::Silent(limit) => HttpError::Silent { url: url(), limit },
+            })?;
+    let status = answer.status().as_u16();
+    let body = connection
+        .read_whole(answer, MAX_BODY)
         .await
-        .map_err(|e| HttpError::Unreachable {
-            url: url.to_owned(),
-            why: e.to_string(),
+        .map_err(|error| HttpError::Broken {
+            url: url(),
+            why: error.to_string(),
         })?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
-        .await
-        .map_err(|e| broken(e.to_string()))?;
-    let connection = tokio::spawn(connection);
-    let answer = async {
-        let response = sender
-            .send_request(request)
-            .await
-            .map_err(|e| broken(e.to_string()))?;
-        let status = response.status().as_u16();
-        let body = Limited::new(response.into_body(), MAX_BODY)
-            .collect()
-            .await
-            .map_err(|e| broken(e.to_string()))?
-            .to_bytes();
-        Ok(Answer { status, body })
+    let body = pool.upstream().redactor().bytes(body);
+    Ok(Answer { status, body })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prepared(url: &str) -> (Upstream, Request<Full<Bytes>>) {
+        let key = Secret::new("sk-1234");
+        prepare(&Method::GET, url, Some(&key), None).unwrap()
     }
-    .await;
-    connection.abort();
-    answer
+
+    #[test]
+    fn the_path_and_the_query_of_the_address_are_the_target() {
+        for (url, target) in [
+            ("http://h:1", "/"),
+            ("http://h:1/", "/"),
+            ("http://h:1/v1/models", "/v1/models"),
+            ("http://h:1/v1?x=1", "/v1?x=1"),
+            ("http://[::1]:1/slots?fail=/x", "/slots?fail=/x"),
+        ] {
+            let (upstream, request) = prepared(url);
+            assert_eq!(request.uri(), target, "{url}");
+            assert_eq!(upstream.host_and_port().1, 1, "{url}");
+            assert_eq!(request.headers()["x-api-key"], "sk-1234");
+            assert_eq!(request.headers()["authorization"], "Bearer sk-1234");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_address_that_cannot_work_is_an_error_that_names_it_and_says_why() {
+        for (url, why) in [("https://h/v1", "plain http only"), ("h", "no scheme")] {
+            let answer = ask(url, None, None, Duration::from_secs(60)).await;
+            let error = answer.unwrap_err().to_string();
+            assert!(error.contains(url) && error.contains(why), "{error}");
+        }
+        let answer = ask("http://u:hunter2@h", None, None, Duration::from_secs(60)).await;
+        let error = answer.unwrap_err().to_string();
+        assert!(!error.contains("hunter2"), "{error}");
+    }
 }

@@ -1,4 +1,4 @@
-//! How late the gateway's own event loop is: what the instrument adds to every instant it takes.
+//! How late the process's own event loop is: what the instrument adds to every instant it takes.
 //!
 //! A thread puts an instant into a local socket again and again, and a task of the runtime reads it
 //! there, as every byte of a request or an answer is read. The time between is the lag. A timer
@@ -6,9 +6,10 @@
 
 use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream as Writing;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixStream as Reading;
 use tokio::task::JoinHandle;
@@ -25,11 +26,11 @@ const BUCKETS: usize = 190;
 /// How late the event loop was over some time, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lateness {
-    /// Half of the time it was no later.
+    /// Half of the time it was at most this late.
     pub p50_ms: f64,
-    /// 99% of the time it was no later.
+    /// 99% of the time it was at most this late.
     pub p99_ms: f64,
-    /// It was never later.
+    /// It was never later than this.
     pub max_ms: f64,
 }
 
@@ -41,8 +42,8 @@ pub struct LagMeter {
 }
 
 impl LagMeter {
-    /// Starts measuring, a reading every `period`: each costs some 0.1 ms of CPU. `tell` hears of
-    /// its lateness, in seconds.
+    /// Starts measuring, a reading every `period`: each costs some 0.1 ms of CPU. `report` is called
+    /// with the lateness of each, in seconds.
     ///
     /// # Errors
     /// The system gives no socket or no thread.
@@ -58,7 +59,7 @@ impl LagMeter {
         let reading = tokio::spawn(async move {
             while let Ok(stamp) = reading.read_u64().await {
                 let late = Stamp::now().since(Stamp(stamp));
-                lock(&noting).note(late);
+                noting.lock().note(late);
                 report(late.as_secs_f64());
             }
         });
@@ -67,7 +68,7 @@ impl LagMeter {
 
     /// The lag since the last call; `None` when nothing was measured since.
     pub fn take(&self) -> Option<Lateness> {
-        std::mem::take(&mut *lock(&self.seen)).summary()
+        std::mem::take(&mut *self.seen.lock()).summary()
     }
 }
 
@@ -87,10 +88,6 @@ fn write_stamps(mut to: Writing, period: Duration) {
             return;
         }
     }
-}
-
-fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[derive(Debug)]
@@ -168,7 +165,7 @@ mod tests {
         assert_eq!(Seen::default().summary(), None);
     }
 
-    /// Waits for `wanted` in what the meter tells.
+    /// Waits for `wanted` in what the meter reports.
     async fn reported(
         reported: &mut tokio::sync::mpsc::UnboundedReceiver<f64>,
         wanted: impl Fn(f64) -> bool,

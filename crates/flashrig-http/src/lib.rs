@@ -1,17 +1,35 @@
-//! HTTP/1 to an LLM server: its address and key, one connection with the instants of its socket,
-//! and one small request for everything that is not measured.
+//! HTTP/1 to an LLM server: its address and key, connections that know the instants of their
+//! sockets, and one small request for everything that is not measured.
+//!
+//! There is one kind of connection, for measured and unmeasured requests alike. A [`Pool`] holds
+//! the idle ones of a server and hands one out with each answer; whoever holds it drives it.
+//!
+//! | file | its one job |
+//! |---|---|
+//! | `upstream` | a server's address, path prefix and key, validated |
+//! | `secret` | a value that is not printed |
+//! | `redact` | what counts as a secret, and taking it out of texts and streams |
+//! | `stamped` | a socket that notes when it was read and flushed |
+//! | `connection` | one connection: open, drive, send, read |
+//! | `pool` | which connection takes the next request; the one retry |
+//! | `ask` | one small request |
+//! | `lag` | how late the event loop is, which is in every instant |
+//!
+//! Tasks, experiments, sessions and records must not enter.
 
 mod ask;
+mod connection;
 mod lag;
-mod link;
-mod mask;
+mod pool;
+mod redact;
+mod secret;
 pub mod stamped;
 mod upstream;
-mod wire;
 
 pub use ask::{Answer, HttpError, ask, send};
+pub use connection::{Connection, describe};
 pub use lag::{LagMeter, Lateness};
-pub use link::{Lease, Link, LinkError, SendClocks, Sending, describe};
-pub use mask::{Mask, masked};
-pub use upstream::{KeyStyle, Secret, Upstream, UpstreamError, X_API_KEY};
-pub use wire::Wire;
+pub use pool::{Pool, SendClocks, SendError, Sending};
+pub use redact::{Redactor, StreamRedactor, is_secret};
+pub use secret::Secret;
+pub use upstream::{KeyStyle, Upstream, UpstreamError, X_API_KEY};

@@ -1,42 +1,15 @@
-//! The LLM server as the gateway reaches it: address, path prefix, key.
-
-use std::fmt;
+//! An LLM server as requests reach it: address, path prefix, key.
 
 use hyper::http::Uri;
 use hyper::http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 
-use super::mask::{self, Mask};
 use llm_observe::Dialect;
+
+use crate::redact::Redactor;
+use crate::secret::Secret;
 
 /// The name of the header in which Anthropic clients and servers carry keys.
 pub const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
-
-/// A value that must not be printed or stored.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Wraps `value`.
-    pub fn new(value: impl Into<String>) -> Self {
-        Self(value.into())
-    }
-
-    /// `text` with asterisks where this value is.
-    pub fn masked_in(&self, text: bytes::Bytes) -> bytes::Bytes {
-        mask::masked(self, text)
-    }
-
-    /// The value itself, for the one place that must send it.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
-    }
-}
 
 /// In which headers the server's key is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,9 +35,9 @@ pub enum UpstreamError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A scheme the gateway does not speak.
+    /// A scheme that is not spoken here.
     #[error(
-        "server address `{url}` uses {scheme}, and the gateway reaches servers over plain http only; \
+        "server address `{url}` uses {scheme}, and servers are reached over plain http only; \
          give the server's http:// address, or put a local TLS-terminating proxy before it"
     )]
     Scheme {
@@ -98,11 +71,16 @@ pub struct Upstream {
     version: Option<String>,
     key: Option<Secret>,
     style: KeyStyle,
+    redactor: Redactor,
 }
 
 impl Upstream {
     /// Validates a base address such as `http://host:8080`, `http://host:8080/v1` or
     /// `http://host/some/prefix/v1`. Whether `/v1` is there makes no difference.
+    ///
+    /// # Errors
+    /// The address is not a URL, has another scheme than http or has parts that a base address
+    /// must not have; or the key does not fit into a header.
     pub fn new(
         base_url: &str,
         key: Option<Secret>,
@@ -157,11 +135,13 @@ impl Upstream {
                 .map_err(|_| not_a_url("its host is unusable"))?,
             root,
             version,
+            redactor: Redactor::new(key.as_ref().map(Secret::expose)),
             key,
             style,
         })
     }
 
+    /// Where to connect: host (an IPv6 address without brackets) and port.
     pub fn host_and_port(&self) -> (&str, u16) {
         (&self.host, self.port)
     }
@@ -175,6 +155,9 @@ impl Upstream {
     ///
     /// Clients call `/v1/…`; that segment stands for the server's own version segment, when its
     /// base address names one, and is never doubled.
+    ///
+    /// # Errors
+    /// The result is not a URI.
     pub fn target(
         &self,
         path: &str,
@@ -217,19 +200,9 @@ impl Upstream {
         }
     }
 
-    /// What takes the server's key out of an answer that comes in pieces; `None` without a key.
-    pub fn mask(&self) -> Option<Mask> {
-        Mask::of(self.key.as_ref())
-    }
-
-    /// `text` without the server's key, should the server have echoed it.
-    pub fn redact(&self, text: String) -> String {
-        match &self.key {
-            Some(key) if !key.expose().is_empty() && text.contains(key.expose()) => {
-                text.replace(key.expose(), "***")
-            }
-            _ => text,
-        }
+    /// Takes the server's key out of what the server says, should it repeat the key.
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
     }
 }
 
@@ -247,7 +220,7 @@ fn split_version(path: &str) -> (String, Option<String>) {
 }
 
 /// `url` with everything before an `@` in its authority removed, fit for an error message.
-fn without_user_info(url: &str) -> String {
+pub(crate) fn without_user_info(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let end = rest.find('/').unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
@@ -334,8 +307,8 @@ mod tests {
         .unwrap();
         assert!(!format!("{upstream:?}").contains("sk-1234"));
         assert_eq!(
-            upstream.redact("key sk-1234 is bad".into()),
-            "key *** is bad"
+            upstream.redactor().text("key sk-1234 is bad".into()),
+            "key ******* is bad"
         );
     }
 }

@@ -1,17 +1,23 @@
 //! Many requests to one server: connections kept, rows, gauges.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 use super::aim::{Aim, LoadLimits};
 use super::exchange;
 use super::sizing::Corrections;
 use flashrig_clock::Origin;
-use flashrig_http::Wire;
+use flashrig_http::Pool;
 use flashrig_record::{Attempt, Role};
+
+/// How long a connection is kept for the next request: turns of a session are up to seconds apart,
+/// and many servers close an idle connection after five.
+const KEPT: Duration = Duration::from_secs(3);
 
 /// A request to be sent.
 #[derive(Clone, Debug)]
@@ -68,7 +74,7 @@ pub(super) struct Shared {
     pub(super) origin: Origin,
     /// What the server's counts taught about prompts of a size.
     pub(super) corrections: Mutex<Corrections>,
-    idle: Mutex<Vec<Wire>>,
+    pub(super) pool: Arc<Pool>,
     rows: Mutex<Rows>,
     gauges: Gauges,
 }
@@ -92,12 +98,13 @@ struct Gauges {
 impl Client {
     /// A client of `aim`. Instants count from `origin`.
     pub fn new(aim: Aim, origin: Origin) -> Self {
+        let pool = Pool::keeping(aim.upstream.clone(), KEPT);
         Self(Arc::new(Shared {
             limits: aim.limits_on_the_wall(),
             aim,
             origin,
             corrections: Mutex::default(),
-            idle: Mutex::default(),
+            pool,
             rows: Mutex::default(),
             gauges: Gauges::default(),
         }))
@@ -111,12 +118,7 @@ impl Client {
     /// Opens `connections` connections beforehand, so that no request has to wait for one. A
     /// server that cannot be reached is left for the request to find.
     pub async fn connect(&self, connections: usize) {
-        while lock(&self.0.idle).len() < connections {
-            match Wire::dial(&self.0.aim.upstream).await {
-                Ok(wire) => lock(&self.0.idle).push(wire),
-                Err(_) => return,
-            }
-        }
+        self.0.pool.open(connections).await;
     }
 
     /// Sends a request and reads its answer to the end. A request that fails has an answer too,
@@ -129,7 +131,7 @@ impl Client {
     /// Takes the rows of all requests that ended since the last call, in the order of their ends.
     /// Numbers count from 1 for each session, anew after each call.
     pub fn take_rows(&self) -> Vec<SessionAttempt> {
-        std::mem::take(&mut *lock(&self.0.rows)).done
+        std::mem::take(&mut *self.0.rows.lock()).done
     }
 
     /// Requests that are open now.
@@ -149,26 +151,9 @@ impl Client {
 }
 
 impl Shared {
-    /// A kept connection, the one that rested for the shortest time.
-    pub(super) fn rested(&self) -> Option<Wire> {
-        let mut idle = lock(&self.idle);
-        while let Some(mut wire) = idle.pop() {
-            if wire.is_usable() {
-                return Some(wire);
-            }
-        }
-        None
-    }
-
-    pub(super) fn keep(&self, wire: Wire) {
-        if let Some(wire) = wire.rest() {
-            lock(&self.idle).push(wire);
-        }
-    }
-
     /// The number of a session's next row.
     pub(super) fn number(&self, session: &str) -> u32 {
-        let mut rows = lock(&self.rows);
+        let mut rows = self.rows.lock();
         let number = rows.numbers.entry(session.to_owned()).or_default();
         *number += 1;
         *number
@@ -194,9 +179,10 @@ impl Shared {
     pub(super) fn closed(&self, session: String, attempt: Attempt, wall_s: Option<f64>) {
         self.gauges.in_flight.fetch_sub(1, Ordering::Relaxed);
         if let Some(wall_s) = wall_s {
-            lock(&self.gauges.walls).push(wall_s);
+            self.gauges.walls.lock().push(wall_s);
         }
-        lock(&self.rows)
+        self.rows
+            .lock()
             .done
             .push(SessionAttempt { session, attempt });
     }
@@ -205,21 +191,17 @@ impl Shared {
     pub(super) fn span_begins(&self) {
         let open = self.gauges.in_flight.load(Ordering::Relaxed);
         self.gauges.peak.store(open, Ordering::Relaxed);
-        lock(&self.gauges.walls).clear();
+        self.gauges.walls.lock().clear();
     }
 
     /// The most requests that were open at once, and the median wall of those that ended whole,
     /// in seconds, since the span began.
     pub(super) fn span_ends(&self) -> (u32, Option<f64>) {
-        let mut walls = std::mem::take(&mut *lock(&self.gauges.walls));
+        let mut walls = std::mem::take(&mut *self.gauges.walls.lock());
         walls.sort_by(f64::total_cmp);
         (
             self.gauges.peak.load(Ordering::Relaxed),
             walls.get(walls.len() / 2).copied(),
         )
     }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use super::aim::Aim;
 use super::client::{Answer, Ask, Shared};
 use flashrig_clock::Stamp;
-use flashrig_http::Wire;
+use flashrig_http::{Connection, SendError, Sending, describe};
 use flashrig_record::{Attempt, Dialect, ErrorDetail, Outcome, Role};
 use llm_observe::{Close, Watch};
 
@@ -128,70 +128,56 @@ struct Ended {
 impl Open<'_> {
     async fn exchange(&mut self, request: Request<Full<Bytes>>) -> Answer {
         let limit = self.shared.limits.first_token;
-        let (response, wire) = match tokio::time::timeout(limit, self.reach(request)).await {
+        let (response, connection) = match tokio::time::timeout(limit, self.reach(request)).await {
             Ok(Ok(reached)) => reached,
-            Ok(Err((end, message))) => return self.fail(end, None, message),
+            Ok(Err(error)) => {
+                let outcome = match error {
+                    SendError::Unreachable { .. } => Outcome::Unreachable,
+                    SendError::NoAnswer(_) => Outcome::UpstreamError,
+                    SendError::Silent(_) => Outcome::Stalled,
+                };
+                return self.fail(outcome, None, error.to_string());
+            }
             Err(_) => return self.fail(Outcome::Stalled, None, no_token_within(limit)),
         };
-        let head_at = self.shared.origin.at(wire.last_read());
+        let head_at = self.shared.origin.at(connection.last_read());
         self.attempt.status = Some(response.status().as_u16());
         self.attempt.clocks.response_head_s = Some(head_at);
         if response.status().is_success() && is_of(&response, b"text/html") {
-            return self.page(response, wire).await;
+            return self.page(response, connection).await;
         }
-        self.read(response, wire).await
+        self.read(response, connection).await
     }
 
-    /// Finds a connection and waits for the answer's head. A connection that turns out to be dead
-    /// before a byte was written is replaced, once.
+    /// Finds a connection and waits for the answer's head.
     async fn reach(
         &mut self,
-        mut request: Request<Full<Bytes>>,
-    ) -> Result<(Response<Incoming>, Wire), (Outcome, String)> {
-        let mut rested = self.shared.rested();
-        loop {
-            let is_new = rested.is_none();
-            let mut wire = match rested.take() {
-                Some(wire) => wire,
-                None => Wire::dial(&self.shared.aim.upstream)
-                    .await
-                    .map_err(|error| {
-                        let (host, port) = self.shared.aim.upstream.host_and_port();
-                        let message = format!("no server answers at {host}:{port}: {error}");
-                        (Outcome::Unreachable, message)
-                    })?,
-            };
-            let now = Stamp::now();
-            self.sent = Some(now);
-            let clocks = &mut self.attempt.clocks;
-            clocks.connected_s = Some(self.shared.origin.at(now));
-            clocks.sent_s = clocks.connected_s;
-            match wire.send(request).await {
-                Ok(response) => return Ok((response, wire)),
-                Err(mut failure) => match failure.take_message() {
-                    Some(unsent) if !is_new => request = unsent,
-                    _ => {
-                        let error = with_causes(failure.error());
-                        let message = format!("the server gave no HTTP answer: {error}");
-                        return Err((Outcome::UpstreamError, message));
-                    }
-                },
+        request: Request<Full<Bytes>>,
+    ) -> Result<(Response<Incoming>, Connection), SendError> {
+        let shared = self.shared;
+        let note = |step: Sending| {
+            if let Sending::Sent(clocks) = step {
+                self.sent = Some(clocks.sent);
+                let stored = &mut self.attempt.clocks;
+                stored.connected_s = Some(shared.origin.at(clocks.connected));
+                stored.sent_s = Some(shared.origin.at(clocks.sent));
             }
-        }
+        };
+        shared.pool.send(request, None, note).await
     }
 
     /// Reads the answer.
-    async fn read(&mut self, response: Response<Incoming>, mut wire: Wire) -> Answer {
+    async fn read(&mut self, response: Response<Incoming>, mut connection: Connection) -> Answer {
         let in_one_piece = response.status().is_success() && is_of(&response, b"application/json");
         let (head, mut body) = response.into_parts();
         let dialect = self.shared.aim.dialect.dialect();
         let mut watch = Watch::new(dialect, true, head.status, &head.headers);
         watch.keep_what_is_said();
-        let ended = self.watch(&mut body, &mut watch, &mut wire).await;
+        let ended = self.watch(&mut body, &mut watch, &mut connection).await;
         let end = watch.close(ended.close, ended.at.reading());
         if ended.close == Close::Clean {
             drop(body);
-            self.shared.keep(wire);
+            self.shared.pool.keep(connection);
         }
         let facts = watch.facts();
         self.attempt.observed(facts, |at| self.shared.origin.at(at));
@@ -211,7 +197,12 @@ impl Open<'_> {
     }
 
     /// Reads until the body ends, or no token comes for too long. Keep-alives are no tokens.
-    async fn watch(&mut self, body: &mut Incoming, watch: &mut Watch, wire: &mut Wire) -> Ended {
+    async fn watch(
+        &mut self,
+        body: &mut Incoming,
+        watch: &mut Watch,
+        connection: &mut Connection,
+    ) -> Ended {
         let limits = self.shared.limits;
         let sent = self.sent.unwrap_or_else(Stamp::now);
         let mut timer = pin!(sleep_until(
@@ -222,10 +213,10 @@ impl Open<'_> {
             loop {
                 let mut polled = body.as_mut().poll_frame(cx);
                 if polled.is_pending() {
-                    wire.drive(cx);
+                    connection.drive(cx);
                     polled = body.as_mut().poll_frame(cx);
                 }
-                let at = wire.last_read();
+                let at = connection.last_read();
                 let ended = |close, fault| Poll::Ready(Ended { close, at, fault });
                 match polled {
                     Poll::Ready(Some(Ok(frame))) => {
@@ -238,7 +229,7 @@ impl Open<'_> {
                         }
                     }
                     Poll::Ready(Some(Err(error))) => {
-                        let message = with_causes(&error);
+                        let message = describe(&error);
                         let message = format!("the server broke the answer off: {message}");
                         return ended(Close::Broken, Some(message));
                     }
@@ -286,7 +277,7 @@ impl Open<'_> {
     }
 
     /// Reads the beginning of a web page.
-    async fn page(&mut self, response: Response<Incoming>, mut wire: Wire) -> Answer {
+    async fn page(&mut self, response: Response<Incoming>, mut connection: Connection) -> Answer {
         let mut body = response.into_body();
         let mut page = Vec::new();
         let mut body = Pin::new(&mut body);
@@ -294,7 +285,7 @@ impl Open<'_> {
             while page.len() < PAGE_BYTES {
                 let mut polled = body.as_mut().poll_frame(cx);
                 if polled.is_pending() {
-                    wire.drive(cx);
+                    connection.drive(cx);
                     polled = body.as_mut().poll_frame(cx);
                 }
                 match polled {
@@ -334,7 +325,7 @@ impl Open<'_> {
         attempt.refusal = attempt.refusal_kind();
         if let Some(error) = &mut attempt.error {
             let message = std::mem::take(&mut error.message);
-            error.message = self.shared.aim.upstream.redact(message);
+            error.message = self.shared.aim.upstream.redactor().text(message);
         }
         let wall = self
             .sent
@@ -376,18 +367,4 @@ fn error(kind: Option<&str>, message: String) -> ErrorDetail {
         message,
         field: None,
     }
-}
-
-/// An error with its causes.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let message = error.to_string();
-        if !text.contains(&message) {
-            text = format!("{text}: {message}");
-        }
-        cause = error.source();
-    }
-    text
 }

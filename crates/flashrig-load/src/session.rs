@@ -8,7 +8,6 @@ use super::filler::{self, Fact};
 use super::prompt::{QUESTION_LINES, Recipe};
 use super::sizing::{self, Shape};
 use super::{Answer, Ask, Client, LoadError};
-use crate::client::lock;
 use flashrig_clock::Seconds;
 use flashrig_record::{Attempt, Calibration, Outcome, Role, Turn};
 
@@ -101,7 +100,7 @@ impl Prepared {
         role: Role,
     ) -> Self {
         let shape = (tokens.max(0.0) as u64, plan.checks);
-        let correction = lock(&client.shared().corrections).of(shape);
+        let correction = client.shared().corrections.lock().of(shape);
         let parts = sizing::parts(calibration, tokens + correction.unwrap_or(0.0), plan.checks)
             .unwrap_or_default();
         let recipe = Recipe {
@@ -150,7 +149,11 @@ impl Prepared {
         let ask = self.first.take().unwrap_or_else(|| self.request());
         let answer = client.ask(ask).await;
         if let (true, Some(counted)) = (self.uncorrected, answer.attempt.input_tokens) {
-            lock(&client.shared().corrections).learn(self.shape, counted);
+            client
+                .shared()
+                .corrections
+                .lock()
+                .learn(self.shape, counted);
         }
         self.turn(client, 0, answer, None)
     }

@@ -3,6 +3,7 @@
 use flashrig_record::testing::{arm, run, session};
 use flashrig_record::{ArmKind, Round, Run, RunState};
 use flashrig_report::judge::{arm_figures, round_validity, verdict};
+use flashrig_report::{View, pair_text};
 
 #[expect(clippy::print_stdout, reason = "an example")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -10,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(path) => serde_json::from_str(&std::fs::read_to_string(path)?)?,
         None => made_up(),
     };
-    print!("{}", flashrig_report::text(&record));
+    print!("{}", pair_text(&record, View::default()));
     Ok(())
 }
 

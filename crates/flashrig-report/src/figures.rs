@@ -1,8 +1,10 @@
 //! The figures that reports show: medians over rounds, and how they are written.
 
+use super::table::UNKNOWN;
+use crate::judge::sweep::factor;
 use crate::stats::median;
-use flashrig_config::format_count;
-use flashrig_record::{Arm, ArmKind, Ratio, Round, Run, Session, Split};
+use flashrig_config::{format_count, format_seconds};
+use flashrig_record::{Arm, ArmKind, Round, Run, Session, Split};
 
 /// The rounds that figures are taken from: the valid ones, else all.
 pub fn shown_rounds(run: &Run) -> Vec<&Round> {
@@ -41,43 +43,76 @@ pub fn part(sessions: &[&Session], of: impl Fn(&Split) -> f64) -> Option<f64> {
     middle(sessions, |s| s.split.as_ref().map(&of))
 }
 
-/// `12.3 s`, `2 min 03 s`; a dash when unknown.
+/// `12.3 s`, `2 min 03 s`, `0 s`; a dash when unknown.
 pub fn seconds(value: Option<f64>) -> String {
-    match value {
-        None => "–".to_owned(),
-        Some(s) if s < 100.0 => format!("{s:.1} s"),
-        Some(s) => {
-            let whole = s.round();
-            format!("{} min {:02} s", (whole / 60.0).floor(), whole % 60.0)
-        }
-    }
+    shown(value, |value| match value {
+        0.0 => "0 s".to_owned(),
+        value => format_seconds(value),
+    })
 }
 
-/// `1.43×`; a dash when unknown.
+/// `1.43x`; a dash when unknown.
 pub fn times(value: Option<f64>) -> String {
-    value.map_or_else(|| "–".to_owned(), |v| format!("{v:.2}×"))
+    shown(value, |value| format!("{value:.2}x"))
 }
 
-/// `1.43×  (1.31–1.55, n=3)`, the brackets only where there is an interval.
-pub fn ratio(ratio: &Ratio) -> String {
-    let value = times(ratio.value);
-    match ratio.ci95 {
-        Some([low, high]) => format!("{value} (95% {low:.2}–{high:.2}, n={})", ratio.n),
-        None => value,
-    }
+/// `1.31 to 1.55`, the 95% interval of a ratio; a dash without one.
+pub fn interval(ci95: Option<[f64; 2]>) -> String {
+    ci95.map_or_else(unknown, |[low, high]| {
+        format!("{} to {}", factor(low), factor(high))
+    })
 }
 
 /// `12,345`; a dash when unknown.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "counts and sums of tokens are positive and far below 2^64"
+)]
 pub fn count(value: Option<f64>) -> String {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "counts and sums of tokens are positive and far below 2^64"
-    )]
-    value.map_or_else(
-        || "–".to_owned(),
-        |value| format_count(value.round() as u64),
-    )
+    shown(value, |value| format_count(value.round() as u64))
+}
+
+/// `12.3`; a dash when unknown.
+pub fn rate(value: Option<f64>) -> String {
+    shown(value, |value| format!("{value:.1}"))
+}
+
+/// `45%` of a share from 0 to 1; a dash when unknown.
+pub fn percent(share: Option<f64>) -> String {
+    shown(share, |share| format!("{:.0}%", share * 100.0))
+}
+
+/// `18 MB`, `1.5 GB`; a dash when unknown.
+pub fn bytes(value: Option<f64>) -> String {
+    shown(value, |bytes| match bytes {
+        b if b < 1e9 => format!("{:.0} MB", b / 1e6),
+        b => format!("{:.1} GB", b / 1e9),
+    })
+}
+
+/// The part of a whole, when both are known.
+pub fn share(part: Option<u64>, whole: Option<u64>) -> Option<f64> {
+    let (part, whole) = (float(part)?, float(whole)?);
+    (whole > 0.0).then(|| part / whole)
+}
+
+/// A count as a figure.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "bytes and counts far below 2^53"
+)]
+pub fn float(value: Option<u64>) -> Option<f64> {
+    value.map(|value| value as f64)
+}
+
+fn shown(value: Option<f64>, how: impl Fn(f64) -> String) -> String {
+    value.map_or_else(unknown, how)
+}
+
+/// What stands for an unknown figure.
+pub fn unknown() -> String {
+    UNKNOWN.to_owned()
 }
 
 #[cfg(test)]
@@ -95,6 +130,8 @@ mod tests {
     #[test]
     fn figures_are_written_as_people_read_them() {
         assert_eq!(seconds(Some(12.34)), "12.3 s");
+        assert_eq!(seconds(Some(0.04)), "40 ms");
+        assert_eq!(seconds(Some(0.0)), "0 s");
         assert_eq!(seconds(Some(123.4)), "2 min 03 s");
         assert_eq!(seconds(Some(3599.8)), "60 min 00 s");
         assert_eq!(count(Some(1_234_567.0)), "1,234,567");

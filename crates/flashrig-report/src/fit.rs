@@ -1,105 +1,99 @@
-//! The report of `fit` as the terminal shows it.
+//! The report of `fit`.
 
-use std::fmt::Write as _;
-
-use comfy_table::Table;
 use console::Style;
 
-use super::figures::{count, seconds, times};
-use super::head::who_answered;
+use super::figures::{bytes, count, float, interval, percent, rate, seconds, times, unknown};
+use super::head::{
+    self, ending, head, made_up, model_and_context, reset_before, rounds, simulated, unfinished,
+};
+use super::page::{Page, View};
 use super::server;
-use super::text::new_table;
+use super::table::Table;
 use flashrig_clock::Seconds;
-use flashrig_config::format_tokens;
+use flashrig_config::{format_tokens, plural};
 use flashrig_record::{
-    Cell, CellReason, CellVerdict, LoadRun, LoadVerdict, Measured, RecallRule, RunState, Thresholds,
+    Cell, CellReason, CellVerdict, LoadRun, LoadVerdict, LoadWarning, Measured, RecallRule,
+    SideFigures, Thresholds,
 };
 
 /// Width of the longest bar.
 const BAR: f64 = 40.0;
 
 /// Renders a run whose cells are judged.
-pub fn text(run: &LoadRun) -> String {
-    let mut out = String::new();
-    head(run, &mut out);
-    if run.measured.is_empty() {
-        let _ = writeln!(out, "\nNothing was measured.");
-    } else {
-        if let Some(verdict) = &run.verdict {
-            let _ = writeln!(out, "\n{}", Style::new().bold().apply_to(&verdict.answer));
-        }
+pub fn text(run: &LoadRun, verdict: &LoadVerdict, view: View) -> String {
+    let mut page = Page::new(view);
+    head(
+        &mut page,
+        &answer(run, verdict),
+        &conditions(run),
+        &settings(run),
+    );
+    if !run.measured.is_empty() {
         for &context in &run.spec.contexts {
-            let cells: Vec<&Cell> = run
-                .cells
-                .iter()
-                .filter(|c| c.context_tokens == context)
-                .collect();
+            let cells = run.cells.iter().filter(|c| c.context_tokens == context);
+            let cells: Vec<&Cell> = cells.collect();
             if !cells.is_empty() {
-                of_context(run, context, &cells, &mut out);
+                of_context(run, context, &cells, &mut page);
             }
         }
-        let _ = writeln!(out);
+        page.gap();
         let label = |m: &Measured| {
             let context = format_tokens(m.context_tokens);
             format!("{} at {context}", plural(m.sessions, "session"))
         };
-        server::of_load(run, label, &mut out);
-        if let Some(verdict) = &run.verdict {
-            ending(verdict, &mut out);
-        }
+        server::of_load(run, label, &mut page);
+        page.gap();
+        // The first line says that there was one round.
+        let notes = verdict.warnings.iter();
+        page.notes(notes.filter(|note| **note != LoadWarning::OneRound));
     }
-    match (run.state, &run.stopped_because) {
-        (RunState::Finished, _) => {}
-        (RunState::Unfinished, _) => {
-            let _ = writeln!(
-                out,
-                "The run is not sealed: it is still going on, or flashrig was killed \
-                 (flashrig fit --resume with its folder goes on)."
-            );
-        }
-        (_, because) => {
-            let because = because
-                .as_ref()
-                .map_or_else(|| "for an unknown reason".to_owned(), ToString::to_string);
-            let _ = writeln!(
-                out,
-                "Stopped early: {because} (flashrig fit --resume with its folder goes on)."
-            );
-        }
-    }
-    // Tables pad their last column.
-    let lines: Vec<&str> = out.lines().map(str::trim_end).collect();
-    lines.join("\n") + "\n"
+    let because = run.stopped_because.as_ref().map(ToString::to_string);
+    ending(&mut page, run.state, because.as_deref(), Some("fit"));
+    page.text()
 }
 
-fn head(run: &LoadRun, out: &mut String) {
-    let server = &run.server;
-    if server.simulated {
-        let speed = server.speed.map_or_else(String::new, |s| {
-            format!(" at speed {s}: all times are in its own seconds, {s} to a real one, and")
-        });
-        let made_up = if speed.is_empty() { ":" } else { "" };
-        let _ = writeln!(
-            out,
-            "{} server{speed}{made_up} its speed is made up.",
-            Style::new().yellow().bold().apply_to("SIMULATED"),
-        );
+/// How much was measured, and how many sessions fit.
+fn answer(run: &LoadRun, verdict: &LoadVerdict) -> Vec<String> {
+    let mut parts: Vec<String> = unfinished(run.state).into_iter().collect();
+    if run.measured.is_empty() {
+        parts.push("nothing was measured".to_owned());
+        return parts;
     }
-    who_answered(&run.command, server, out);
+    let is_measured = |cell: &&Cell| cell.verdict != CellVerdict::Unknown;
+    let measured = run.cells.iter().filter(is_measured).count();
+    parts.push(format!("{measured} of {} measured", run.cells.len()));
+    parts.push(verdict.answer.clone());
+    let compared = run.cells.iter().filter(|cell| cell.sessions > 1);
+    let compared = compared.map(|cell| cell.slowdown.n).max();
+    parts.extend(rounds(compared.unwrap_or(0), run.spec.rounds));
+    parts
+}
+
+fn conditions(run: &LoadRun) -> Vec<String> {
+    vec![
+        run.command.clone(),
+        head::server_of_run(&run.server),
+        "synthetic sessions".to_owned(),
+        plural(run.spec.rounds, "round"),
+    ]
+}
+
+fn settings(run: &LoadRun) -> Vec<String> {
     let spec = &run.spec;
-    let mut parts = vec![
-        plural(spec.rounds, "round"),
-        format!(
-            "{} of {} tokens",
-            plural(spec.checks, "warm turn"),
-            spec.answer_tokens
-        ),
-    ];
+    let mut parts: Vec<String> = made_up(simulated(&run.server), &run.command)
+        .into_iter()
+        .collect();
+    parts.extend(model_and_context(&run.server));
+    parts.push(format!(
+        "{} of {} after the first",
+        plural(spec.checks, "warm turn"),
+        plural(spec.answer_tokens, "token")
+    ));
     if spec.think_s > Seconds(0.0) {
-        parts.push(format!("{} between turns", seconds(Some(spec.think_s.0))));
+        parts.push(format!("{} between turns", of_seconds(Some(spec.think_s))));
     }
     if spec.stagger_s > Seconds(0.0) {
-        parts.push(format!("starts {} apart", seconds(Some(spec.stagger_s.0))));
+        parts.push(format!("starts {} apart", of_seconds(Some(spec.stagger_s))));
     }
     parts.push(match spec.side {
         None => "no side requests".to_owned(),
@@ -110,166 +104,96 @@ fn head(run: &LoadRun, out: &mut String) {
         Some(_) => "side requests during cold prefill".to_owned(),
     });
     parts.push(match spec.recall {
-        RecallRule::AsAlone => "recall as one alone".to_owned(),
-        RecallRule::Share(share) => format!("recall {:.0}%", share * 100.0),
-        RecallRule::All => "recall all".to_owned(),
+        RecallRule::AsAlone => "recall as good as alone".to_owned(),
+        RecallRule::Share(share) => format!("recall at least {:.0}%", share * 100.0),
+        RecallRule::All => "recall of every fact".to_owned(),
         RecallRule::Off => "recall not judged".to_owned(),
     });
-    if spec.reset {
-        parts.push("server reset before each combination".to_owned());
-    }
+    parts.extend(reset_before(spec.reset, "combination"));
     parts.push(format!("seed {}", spec.seed));
     parts.push(run.started_at.clone());
-    let _ = writeln!(out, "{}", parts.join(" · "));
+    parts
 }
 
-fn plural(n: u32, word: &str) -> String {
-    format!("{n} {word}{}", if n == 1 { "" } else { "s" })
-}
-
-fn of_context(run: &LoadRun, context: u64, cells: &[&Cell], out: &mut String) {
-    let title = format!("{} context", format_tokens(context));
-    let _ = writeln!(out, "\n{}", Style::new().bold().apply_to(title));
-    let _ = writeln!(out, "{}\n", speed_table(cells));
-    let _ = writeln!(out, "{}", other_table(run, cells));
-    bars(cells, run.spec.thresholds, out);
-    let mut said = false;
+fn of_context(run: &LoadRun, context: u64, cells: &[&Cell], page: &mut Page) {
+    page.title(&format!("{} context", format_tokens(context)));
+    page.table(&speed_table(cells));
+    page.gap();
+    page.table(&other_table(run, cells));
+    bars(cells, run.spec.thresholds, page);
+    page.gap();
     for cell in cells {
-        // The warnings below say once for all where the client was the bottleneck.
-        let reported = |reason: &&CellReason| {
-            !matches!(
+        // The notes below say once for all where the client was the bottleneck.
+        let is_noted = |reason: &&CellReason| {
+            matches!(
                 reason,
                 CellReason::ClientBottleneck { .. } | CellReason::BaselineBottleneck { .. }
             )
         };
-        if cell.reasons.iter().any(|r| reported(&r)) && !std::mem::replace(&mut said, true) {
-            let _ = writeln!(out);
-        }
-        for reason in cell.reasons.iter().filter(reported) {
-            let _ = writeln!(out, "  {}: {reason}", plural(cell.sessions, "session"));
+        for reason in cell.reasons.iter().filter(|reason| !is_noted(reason)) {
+            page.line(&format!("  {}: {reason}", plural(cell.sessions, "session")));
         }
     }
 }
 
-fn speed_table(cells: &[&Cell]) -> Table {
-    let mut table = new_table(
-        &[
-            "sessions",
-            "verdict",
-            "slowdown",
-            "95%",
-            "median",
-            "growth",
-            "turn",
-            "tok/s each",
-            "tok/s all",
-        ],
-        2,
-        &[],
-    );
-    for cell in cells {
-        let slowdown = &cell.slowdown;
-        let interval = slowdown.ci95.filter(|_| cell.sessions > 1);
-        table.add_row([
-            cell.sessions.to_string(),
-            cell.verdict.label().to_owned(),
-            times(slowdown.worst),
-            interval.map_or_else(
-                || "–".to_owned(),
-                |[low, high]| format!("{low:.2}–{high:.2}"),
-            ),
-            times(slowdown.median),
-            times(cell.growth),
-            of_seconds(cell.turn_s),
-            speed(cell.decode_tokens_per_s),
-            speed(cell.total_tokens_per_s),
-        ]);
-    }
-    table
+fn speed_table<'c>(cells: &'c [&Cell]) -> Table<'c, &'c Cell> {
+    Table::new(cells)
+        .name("sessions", |c| c.sessions.to_string())
+        .words("verdict", 0, |c| c.verdict.label().to_owned())
+        .figure("slowdown", 0, |c| times(c.slowdown.worst))
+        .figure("95%", 1, |c| {
+            interval(c.slowdown.ci95.filter(|_| c.sessions > 1))
+        })
+        .figure("median", 3, |c| times(c.slowdown.median))
+        .figure("turn", 0, |c| of_seconds(c.turn_s))
+        .figure("tokens/s each", 1, |c| rate(c.decode_tokens_per_s))
+        .figure("tokens/s all", 1, |c| rate(c.total_tokens_per_s))
+        .figure("vs alone", 2, |c| times(c.growth))
 }
 
-fn other_table(run: &LoadRun, cells: &[&Cell]) -> Table {
+fn other_table<'c>(run: &LoadRun, cells: &'c [&Cell]) -> Table<'c, &'c Cell> {
     let of = |cell: &Cell| {
         let key = (cell.context_tokens, cell.sessions);
-        run.measured
-            .iter()
-            .filter(move |m| (m.context_tokens, m.sessions) == key)
+        let all = run.measured.iter();
+        all.filter(move |m| (m.context_tokens, m.sessions) == key)
     };
-    let in_line = |cell: &Cell| server::most(of(cell), |watched| watched.max_waiting);
-    let has_line = cells.iter().any(|c| in_line(c).is_some());
-    let has_processes = cells.iter().any(|c| server::process_memory(of(c)) != "–");
-    let has_memory = cells.iter().any(|c| c.peak_memory_bytes.is_some());
-    let has_side = cells.iter().any(|c| c.side.is_some());
-    let mut head = vec!["sessions", "cold first token", "worst", "warm"];
-    if has_line {
-        head.push("most in line");
-    }
-    // Where others came in warm turns, those that had to wait for a prefill would drown.
+    let side = |cell: &Cell, shown: &dyn Fn(&SideFigures) -> String| {
+        cell.side.as_ref().map_or_else(unknown, shown)
+    };
+    // Where side requests came in warm turns too, those that waited for a prefill would drown.
     let is_mixed = cells.iter().any(|c| c.side != c.side_during_cold);
-    if has_side {
-        head.extend(["side p50", "p95", "max", "over 60 s"]);
-    }
-    if is_mixed {
-        head.push("p95 in cold phase");
-    }
-    head.extend(["recall", "refused", "cached"]);
-    if has_memory {
-        head.push("memory");
-    }
-    if has_processes {
-        head.push("process memory");
-    }
-    let mut table = new_table(&head, 1, &[]);
-    for cell in cells {
-        let mut row = vec![
-            cell.sessions.to_string(),
-            of_seconds(cell.ttft_cold_s),
-            of_seconds(cell.ttft_cold_worst_s),
-            of_seconds(cell.ttft_warm_s),
-        ];
-        if has_line {
-            row.push(count(in_line(cell)));
-        }
-        if has_side {
-            row.extend(match cell.side {
-                None => ["–"; 4].map(str::to_owned),
-                Some(side) => [
-                    of_seconds(side.p50_s),
-                    of_seconds(side.p95_s),
-                    of_seconds(side.max_s),
-                    format!("{} of {}", side.over_60s, side.n),
-                ],
-            });
-        }
-        if is_mixed {
-            row.push(of_seconds(cell.side_during_cold.and_then(|s| s.p95_s)));
-        }
-        row.push(
-            cell.recall
-                .map_or_else(|| "–".to_owned(), |r| format!("{} of {}", r.right, r.asked)),
-        );
-        row.push(refused(cell));
-        row.push(
-            cell.cached_share
-                .map_or_else(|| "–".to_owned(), |s| format!("{:.0}%", s * 100.0)),
-        );
-        if has_memory {
-            row.push(memory(cell.peak_memory_bytes));
-        }
-        if has_processes {
-            row.push(server::process_memory(of(cell)));
-        }
-        table.add_row(row);
-    }
-    table
+    let cold_p95 = |cell: &Cell| cell.side_during_cold.filter(|_| is_mixed)?.p95_s;
+    Table::new(cells)
+        .name("sessions", |c| c.sessions.to_string())
+        .figure("cold TTFT", 0, |c| of_seconds(c.ttft_cold_s))
+        .figure("worst", 0, |c| of_seconds(c.ttft_cold_worst_s))
+        .figure("warm TTFT", 0, |c| of_seconds(c.ttft_warm_s))
+        .known("most in queue", 2, |c| {
+            count(server::most(of(c), |watched| watched.max_waiting))
+        })
+        .known("side p50", 3, |c| side(c, &|s| of_seconds(s.p50_s)))
+        .known("side p95", 1, |c| side(c, &|s| of_seconds(s.p95_s)))
+        .known("side max", 3, |c| side(c, &|s| of_seconds(s.max_s)))
+        .known("over 60 s", 4, |c| {
+            side(c, &|s| format!("{} of {}", s.over_60s, s.n))
+        })
+        .known("side p95 in cold phase", 2, |c| of_seconds(cold_p95(c)))
+        .figure("recall", 0, |c| {
+            let told = |r: flashrig_record::Recall| format!("{} of {}", r.right, r.asked);
+            c.recall.map_or_else(unknown, told)
+        })
+        .figure("refused", 0, |c| refused(c))
+        .figure("cached", 1, |c| percent(c.cached_share))
+        .known("memory", 2, |c| bytes(float(c.peak_memory_bytes)))
+        .known("process memory", 2, |c| server::process_memory(of(c)))
 }
 
-/// What the client saw, and what the server told where that is known.
+/// What the client saw, and what the server counted where that is known and different.
 fn refused(cell: &Cell) -> String {
     match (cell.refused.client, cell.refused.server) {
-        (None, _) => "–".to_owned(),
-        (Some(seen), None) => seen.to_string(),
-        (Some(seen), Some(reported)) => format!("{seen} (server: {reported})"),
+        (None, _) => unknown(),
+        (Some(seen), Some(counted)) if counted != seen => format!("{seen} (server: {counted})"),
+        (Some(seen), _) => seen.to_string(),
     }
 }
 
@@ -277,16 +201,8 @@ fn of_seconds(value: Option<Seconds>) -> String {
     seconds(value.map(|s| s.0))
 }
 
-fn speed(value: Option<f64>) -> String {
-    value.map_or_else(|| "–".to_owned(), |v| format!("{v:.1}"))
-}
-
-fn memory(bytes: Option<u64>) -> String {
-    bytes.map_or_else(|| "–".to_owned(), |b| format!("{:.1} GB", b as f64 / 1e9))
-}
-
 /// Slowdown as bars, with the thresholds as dotted lines.
-fn bars(cells: &[&Cell], limits: Thresholds, out: &mut String) {
+fn bars(cells: &[&Cell], limits: Thresholds, page: &mut Page) {
     let known: Vec<(&Cell, f64)> = cells
         .iter()
         .filter_map(|c| Some((*c, c.slowdown.worst?)))
@@ -297,7 +213,7 @@ fn bars(cells: &[&Cell], limits: Thresholds, out: &mut String) {
     let most = known.iter().map(|(_, w)| *w).fold(limits.fail, f64::max);
     let column = |value: f64| (value / most * BAR).round() as usize;
     let marks = [column(limits.pass), column(limits.fail)];
-    let _ = writeln!(out);
+    page.gap();
     for (cell, worst) in known {
         let end = column(worst);
         let bar: String = (1..=column(most).max(end))
@@ -313,25 +229,17 @@ fn bars(cells: &[&Cell], limits: Thresholds, out: &mut String) {
             CellVerdict::Warn | CellVerdict::Inconclusive => Style::new().yellow(),
             _ => Style::new().red(),
         };
-        let _ = writeln!(
-            out,
+        page.line(&format!(
             "  {:>8}  {} {}",
             cell.sessions,
             style.apply_to(bar),
             times(Some(worst))
-        );
+        ));
     }
-    let _ = writeln!(
-        out,
+    page.line(&format!(
         "            ┊ at {:.2} and {:.2} times the time alone",
         limits.pass, limits.fail
-    );
-}
-
-fn ending(verdict: &LoadVerdict, out: &mut String) {
-    for warning in &verdict.warnings {
-        let _ = writeln!(out, "  mind: {warning}");
-    }
+    ));
 }
 
 #[cfg(test)]
@@ -339,12 +247,13 @@ mod tests {
     use super::*;
     use crate::judge::fit::{cells, verdict};
     use flashrig_record::testing::{K32, K256, fit_run as run, measured};
-    use flashrig_record::{CellStop, LeftOut, LeftOutReason, StopKind};
+    use flashrig_record::{CellStop, LeftOut, LeftOutReason, RunState, StopKind};
 
     fn judged(mut run: LoadRun) -> String {
         run.cells = cells(&run);
         run.verdict = Some(verdict(&run, &run.cells));
-        text(&run)
+        let verdict = run.verdict.clone().unwrap();
+        text(&run, &verdict, View::default())
     }
 
     fn refused(context: u64, sessions: usize) -> Measured {
@@ -391,7 +300,7 @@ mod tests {
         run.measured.push(measured(1, K32, &[10.0]));
         let reported = judged(run);
         assert!(
-            reported.contains("flashrig fit --resume with its folder goes on"),
+            reported.contains("flashrig fit --resume FOLDER goes on with it"),
             "{reported}"
         );
         assert!(

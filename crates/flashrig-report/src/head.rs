@@ -1,54 +1,95 @@
-//! What the head of every report says.
-
-use std::fmt::Write as _;
+//! How every report begins: the answer, the conditions, the settings; and how it ends when a run
+//! came to no end of its own.
 
 use console::Style;
 
-use super::figures::count;
-use flashrig_record::{ContextSource, Server, SessionSpec};
+use super::figures::{count, float};
+use super::page::Page;
+use flashrig_record::{ContextSource, RunState, Server, SessionSpec};
 
-/// The line that says who answered.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "context lengths are far below 2^53"
-)]
-pub fn who_answered(command: &str, server: &Server, out: &mut String) {
-    let version = server.version.as_deref().unwrap_or("version unknown");
-    let context = match (server.context_tokens, server.context_source) {
-        (Some(n), ContextSource::Given) => {
-            let reported = server
-                .context_reported_tokens
-                .filter(|reported| *reported < n);
-            let reported = reported.map_or_else(String::new, |reported| {
-                format!("; the server says {}", count(Some(reported as f64)))
-            });
-            format!("context {} (as given{reported})", count(Some(n as f64)))
-        }
-        (Some(n), _) => format!("context {}", count(Some(n as f64))),
-        (None, _) => "context unknown".to_owned(),
-    };
-    let is_listed = server.models.as_ref().is_some_and(|list| !list.is_empty());
-    let name = file_name(&server.model);
-    let model = if is_listed {
-        name.to_owned()
-    } else {
-        // Any name may have been answered by any model.
-        format!("unknown ({name} was asked for)")
-    };
-    let file = server.profile_file.as_ref();
-    let file = file.map_or_else(String::new, |file| format!(" (profile {file})"));
-    // Writing to a string cannot fail.
-    let _ = writeln!(
-        out,
-        "{} {command} · model {model} · {}{file} {version} · {context}",
-        Style::new().bold().apply_to("flashrig"),
-        server.name,
-    );
+/// The answer in the first line, the conditions in the second, then the settings.
+pub fn head(page: &mut Page, answer: &[String], conditions: &[String], settings: &[String]) {
+    page.bold(&answer.join(" · "));
+    page.facts(conditions);
+    page.facts(settings);
 }
 
-/// The files of the project that agents and tasks were read from in place of built-in ones; nothing
+/// The server of a run as a condition.
+pub fn server_of_run(server: &Server) -> String {
+    let file = server.profile_file.as_ref();
+    let file = file.map_or_else(String::new, |file| format!(" (profile {file})"));
+    let name = format!("{}{file}", server.name);
+    self::server(&name, server.version.as_deref(), simulated(server))
+}
+
+/// A server as a condition: its name and version, and whether it is simulated.
+pub fn server(name: &str, version: Option<&str>, simulated: Option<Option<f64>>) -> String {
+    let version = version.unwrap_or("(version unknown)");
+    match simulated {
+        None => format!("server {name} {version}"),
+        Some(speed) => {
+            let mark = Style::new().yellow().bold().apply_to("SIMULATED");
+            let speed = speed.map_or_else(String::new, |speed| format!(" at speed {speed}"));
+            format!("{mark} server {name} {version}{speed}")
+        }
+    }
+}
+
+/// What is made up on a simulated server.
+pub fn made_up(simulated: Option<Option<f64>>, measures: &str) -> Option<String> {
+    let what = match (measures, simulated?) {
+        ("pair", _) => "agents, their work and checks are real",
+        (_, Some(_)) => "times are its own seconds",
+        (_, None) => "times are wall time",
+    };
+    Some(format!("the server's speed is made up, {what}"))
+}
+
+/// The time factor of a simulated server; `None` when it is a real one.
+pub fn simulated(server: &Server) -> Option<Option<f64>> {
+    server.simulated.then_some(server.speed)
+}
+
+/// How many rounds the answer rests on, where that has to be said in the first line.
+pub fn rounds(compared: u32, planned: u32) -> Option<String> {
+    match (compared, planned) {
+        (0, _) => None,
+        (1, 1) => Some("one round, no interval".to_owned()),
+        (1, planned) => Some(format!("one of {planned} rounds, no interval")),
+        (compared, planned) if compared < planned => {
+            Some(format!("{compared} of {planned} rounds"))
+        }
+        _ => None,
+    }
+}
+
+/// Model and context length of a server.
+pub fn model_and_context(server: &Server) -> [String; 2] {
+    let name = file_name(&server.model);
+    let is_listed = server.models.as_ref().is_some_and(|list| !list.is_empty());
+    let model = if is_listed {
+        format!("model {name}")
+    } else {
+        // Any name may have been answered by any model.
+        format!("model unknown ({name} was asked for)")
+    };
+    let context = match (server.context_tokens, server.context_source) {
+        (Some(n), ContextSource::Given) => {
+            let reported = server.context_reported_tokens.filter(|told| *told < n);
+            let reported = reported.map_or_else(String::new, |told| {
+                format!("; the server says {}", count(float(Some(told))))
+            });
+            format!("context {} (as given{reported})", count(float(Some(n))))
+        }
+        (Some(n), _) => format!("context {}", count(float(Some(n)))),
+        (None, _) => "context unknown".to_owned(),
+    };
+    [model, context]
+}
+
+/// The files of the project that agents and tasks were read from in place of built-in ones; `None`
 /// when all are built in.
-pub fn project_files(sessions: &[SessionSpec], out: &mut String) {
+pub fn project_files(sessions: &[SessionSpec]) -> Option<String> {
     let mut files: Vec<&str> = Vec::new();
     for spec in sessions {
         let both = [&spec.agent.profile_file, &spec.task_folder];
@@ -58,9 +99,7 @@ pub fn project_files(sessions: &[SessionSpec], out: &mut String) {
             }
         }
     }
-    if !files.is_empty() {
-        let _ = writeln!(out, "read from this project: {}", files.join(", "));
-    }
+    (!files.is_empty()).then(|| format!("read from this project: {}", files.join(", ")))
 }
 
 /// The name of a model as people read it: servers that load a file may call it by its whole path,
@@ -72,11 +111,37 @@ pub fn file_name(model: &str) -> &str {
     }
 }
 
-/// That the server was reset before each `what`, for the line that tells of the setting.
-pub fn reset_before(is_reset: bool, what: &str) -> String {
-    match is_reset {
-        true => format!(" · server reset before each {what}"),
-        false => String::new(),
+/// That the server was reset before each `what`.
+pub fn reset_before(is_reset: bool, what: &str) -> Option<String> {
+    is_reset.then(|| format!("server reset before each {what}"))
+}
+
+/// How far a run got, as the first part of its answer; `None` when it finished.
+pub fn unfinished(state: RunState) -> Option<String> {
+    let message = match state {
+        RunState::Finished => return None,
+        RunState::Unfinished => "not finished",
+        RunState::Interrupted => "interrupted",
+        RunState::Failed => "stopped early",
+    };
+    Some(message.to_owned())
+}
+
+/// The last lines of a run that did not finish: why, and how to go on.
+pub fn ending(page: &mut Page, state: RunState, because: Option<&str>, resume: Option<&str>) {
+    let message = match state {
+        RunState::Finished => return,
+        RunState::Unfinished => "The run is not finished: it still runs, or flashrig was killed",
+        RunState::Interrupted => "The run was interrupted",
+        RunState::Failed => "The run stopped early",
+    };
+    let because = because.map_or_else(String::new, |because| format!(": {because}"));
+    page.gap();
+    page.styled(&Style::new().red().bold(), &format!("{message}{because}."));
+    if let Some(command) = resume {
+        page.line(&format!(
+            "flashrig {command} --resume FOLDER goes on with it."
+        ));
     }
 }
 

@@ -1,10 +1,9 @@
-//! The report of `servers probe` as the terminal shows it.
-
-use std::fmt::Write as _;
+//! The report of `servers probe`.
 
 use console::Style;
 
 use super::figures::count;
+use super::page::{Page, View};
 use flashrig_config::format_seconds;
 use flashrig_record::{
     ContextSource, DialectTried, Endpoint, EndpointState, FirstToken, Generates, Managed, Probe,
@@ -12,14 +11,14 @@ use flashrig_record::{
 };
 
 /// Renders a probe.
-pub fn text(probe: &Probe) -> String {
-    let mut out = String::new();
+pub fn text(probe: &Probe, view: View) -> String {
+    let mut page = Page::new(view);
     if probe.simulated {
         let mark = Style::new().yellow().bold().apply_to("SIMULATED");
         let speed = probe
             .speed
             .map_or_else(String::new, |speed| format!(" at speed {speed}"));
-        let _ = writeln!(out, "{mark} server{speed}: times are its own seconds.");
+        page.line(&format!("{mark} server{speed}: times are its own seconds."));
     }
     let bold = Style::new().bold();
     let at = if probe.name == probe.url {
@@ -27,17 +26,17 @@ pub fn text(probe: &Probe) -> String {
     } else {
         format!(" at {}", probe.url)
     };
-    let _ = writeln!(out, "{}{at}", bold.apply_to(&probe.name));
-    identity(probe, &mut out);
+    page.line(&format!("{}{at}", bold.apply_to(&probe.name)));
+    identity(probe, &mut page);
     if let Some(managed) = &probe.managed {
-        started(managed, &mut out);
+        started(managed, &mut page);
     }
 
-    let _ = writeln!(out, "\nRoutes");
+    page.title("Routes");
     let wide = probe.endpoints.iter().map(|row| row.route.len()).max();
     for row in &probe.endpoints {
         let wide = wide.unwrap_or(0);
-        let _ = writeln!(out, "  {:wide$}  {}", row.route, route(row));
+        page.line(&format!("  {:wide$}  {}", row.route, route(row)));
     }
     if let Some(tokens) = probe.counted_tokens {
         let beside = match probe.counts_as_usage {
@@ -45,114 +44,115 @@ pub fn text(probe: &Probe) -> String {
             Some(false) => "which is not what its usage says",
             None => "its usage is unknown",
         };
-        let _ = writeln!(
-            out,
+        page.line(&format!(
             "  it counts {tokens} tokens for a short prompt, {beside}"
-        );
+        ));
     }
     if !probe.dialects.is_empty() {
-        let _ = writeln!(out, "\nProtocols, tried with small requests");
+        page.title("Protocols, tried with small requests");
         for row in &probe.dialects {
-            let _ = writeln!(out, "  {:<18}  {}", row.dialect.label(), tried(row));
+            page.line(&format!("  {:<18}  {}", row.dialect.label(), tried(row)));
         }
     }
     if !probe.first_tokens.is_empty() {
-        let _ = writeln!(out, "\nFirst token");
+        page.title("TTFT");
         for row in &probe.first_tokens {
-            let _ = writeln!(out, "  {}", first_token(row));
+            page.line(&format!("  {}", first_token(row)));
         }
     }
-    let _ = writeln!(out, "\nMetrics");
+    page.title("Metrics");
     if probe.metrics.is_empty() {
-        let _ = writeln!(out, "  none under a known name");
+        page.line(&format!("  none under a known name"));
     }
     for row in &probe.metrics {
         let value = count(Some(row.value));
-        let _ = writeln!(
-            out,
+        page.line(&format!(
             "  {:<17} {value:>15}  {}",
             row.metric.label(),
             row.name
-        );
+        ));
     }
-    let _ = writeln!(out);
+    page.gap();
     let style = match probe.generates {
         Generates::Yes => Style::new().green().bold(),
         Generates::AcceptsOnly | Generates::No => Style::new().red().bold(),
         Generates::Unknown => Style::new().yellow().bold(),
     };
-    let _ = writeln!(out, "Answer: {}", style.apply_to(&probe.answer));
+    page.line(&format!("Answer: {}", style.apply_to(&probe.answer)));
     for remark in &probe.remarks {
-        let _ = writeln!(out, "  mind: {remark}");
+        page.line(&format!("  note: {remark}"));
     }
-    out
+    page.text()
 }
 
-fn identity(probe: &Probe, out: &mut String) {
+fn identity(probe: &Probe, page: &mut Page) {
     let unknown = "unknown";
-    let _ = writeln!(
-        out,
+    page.line(&format!(
         "  version   {}",
         probe.version.as_deref().unwrap_or(unknown)
-    );
+    ));
     if let Some(fingerprint) = &probe.fingerprint {
-        let _ = writeln!(out, "  print     {fingerprint} (system_fingerprint)");
+        page.line(&format!("  print     {fingerprint} (system_fingerprint)"));
     }
-    let _ = writeln!(
-        out,
+    page.line(&format!(
         "  model     {}",
         probe.model.as_deref().unwrap_or(unknown)
-    );
+    ));
     let listed = probe.models.as_ref().map(|list| match list.len() {
         0 => "none".to_owned(),
         1..=5 => list.join(", "),
         more => format!("{}, … ({more} in all)", list[..5].join(", ")),
     });
-    let _ = writeln!(out, "  lists     {}", listed.as_deref().unwrap_or(unknown));
+    page.line(&format!(
+        "  lists     {}",
+        listed.as_deref().unwrap_or(unknown)
+    ));
     let context = match (probe.context_tokens, probe.context_source) {
         (Some(tokens), ContextSource::Server) => {
-            format!("{} tokens, told by the server", count(Some(tokens as f64)))
+            format!("{} tokens, as the server says", count(Some(tokens as f64)))
         }
         (Some(tokens), _) => format!("{} tokens, as given", count(Some(tokens as f64))),
         (None, _) => unknown.to_owned(),
     };
-    let _ = writeln!(out, "  context   {context}");
+    page.line(&format!("  context   {context}"));
     if let Some(quantization) = &probe.quantization {
-        let _ = writeln!(out, "  quantized {quantization}");
+        page.line(&format!("  quantized {quantization}"));
     }
     if let Some(slots) = probe.slots {
-        let _ = writeln!(out, "  slots     {slots}");
+        page.line(&format!("  slots     {slots}"));
     }
 }
 
 /// How flashrig started it.
-fn started(managed: &Managed, out: &mut String) {
+fn started(managed: &Managed, page: &mut Page) {
     let unknown = || "unknown".to_owned();
     let command = shell_words::join(&managed.command_line);
-    let _ = writeln!(out, "\nStarted, and stopped after this");
-    let _ = writeln!(out, "  command   {command}");
+    page.title("Started, and stopped after this");
+    page.line(&format!("  command   {command}"));
     for (name, value) in &managed.environment {
-        let _ = writeln!(out, "            {name}={value}");
+        page.line(&format!("            {name}={value}"));
     }
     let ready = format_seconds(managed.ready_after_s.0);
-    let _ = writeln!(out, "  ready     after {ready}");
+    page.line(&format!("  ready     after {ready}"));
     let program = managed.program_version.clone();
-    let _ = writeln!(out, "  program   {}", program.unwrap_or_else(unknown));
+    page.line(&format!("  program   {}", program.unwrap_or_else(unknown)));
     let hash = managed.program_sha256.clone();
-    let _ = writeln!(out, "            sha256 {}", hash.unwrap_or_else(unknown));
+    page.line(&format!(
+        "            sha256 {}",
+        hash.unwrap_or_else(unknown)
+    ));
     for file in &managed.files {
         let bytes = file.bytes.map(|bytes| count(Some(bytes as f64)));
-        let _ = writeln!(
-            out,
+        page.line(&format!(
             "  {:<9} {} ({} bytes)\n            sha256 {}",
             file.variable,
             file.path,
             bytes.unwrap_or_else(unknown),
             file.sha256.clone().unwrap_or_else(unknown)
-        );
+        ));
     }
     if let Some(because) = &managed.flags_not_checked {
-        let _ = writeln!(out, "  flags     not checked: {because}");
+        page.line(&format!("  flags     not checked: {because}"));
     }
     let settings = managed
         .variables
@@ -163,10 +163,15 @@ fn started(managed: &Managed, out: &mut String) {
         let by = by.map_or_else(String::new, ToString::to_string);
         let proof = match (variable.engaged, &variable.reported) {
             (Some(true), _) => format!("proven by {by}"),
-            (Some(false), Some(reported)) => format!("DID NOTHING: it tells {reported} ({by})"),
+            (Some(false), Some(reported)) => {
+                format!("DID NOTHING: the server says {reported} ({by})")
+            }
             _ => "not proven".to_owned(),
         };
-        let _ = writeln!(out, "  {} = {}, {proof}", variable.name, variable.value);
+        page.line(&format!(
+            "  {} = {}, {proof}",
+            variable.name, variable.value
+        ));
     }
 }
 

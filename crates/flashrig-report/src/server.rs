@@ -1,11 +1,11 @@
 //! What was seen of the server, as every report shows it: how busy it was, what memory it took,
 //! refusals in both sides' words, and where its sources contradict each other.
 
-use std::fmt::Write as _;
-
-use super::figures::{arms, count, part, seconds, shown_rounds};
-use super::text::new_table;
+use super::figures::{arms, bytes, count, float, part, seconds, shown_rounds};
+use super::page::Page;
+use super::table::Table;
 use crate::stats::median;
+use flashrig_config::plural;
 use flashrig_record::{Arm, ArmKind, IdleBy, JoinedRefusal, LoadRun, Measured, Run, Watched};
 
 /// Refusals that are shown; the record has more.
@@ -13,9 +13,12 @@ const SHOWN: usize = 6;
 /// Characters shown of either side's words.
 const WORDS: usize = 160;
 
+/// An arm in all shown rounds.
+type InRounds<'r> = (&'static str, Vec<&'r Arm>);
+
 /// The paragraph of `pair`.
-pub fn of_pair(run: &Run, out: &mut String) {
-    let rows: Vec<(&str, Vec<&Arm>)> = [
+pub fn of_pair(run: &Run, page: &mut Page) {
+    let rows: Vec<InRounds> = [
         (ArmKind::BackToBack, "alone"),
         (ArmKind::Together, "together"),
         (ArmKind::Gated, "gated"),
@@ -24,61 +27,49 @@ pub fn of_pair(run: &Run, out: &mut String) {
     .map(|(kind, name)| (name, arms(run, kind)))
     .filter(|(_, arms)| arms.iter().any(|arm| arm.watched.is_some()))
     .collect();
-    table(&rows, out);
+    table(&rows, page);
     let shown = shown_rounds(run).len() > 1;
     let seen = run.rounds.iter().flat_map(|round| {
         round.arms.iter().filter_map(move |arm| {
-            let message = match arm.kind {
+            let arm_name = match arm.kind {
                 ArmKind::BackToBack => "alone",
                 kind => kind.label(),
             };
             let label = if shown {
-                format!("{message}, round {}", round.index)
+                format!("{arm_name}, round {}", round.index)
             } else {
-                message.to_owned()
+                arm_name.to_owned()
             };
             Some((label, &**arm.watched.as_ref()?))
         })
     });
-    reported(&seen.collect::<Vec<_>>(), out);
+    reported(&seen.collect::<Vec<_>>(), page);
     let all = run.rounds.iter().flat_map(|round| &round.arms);
-    quiet(all.filter_map(|arm| arm.idle_by), "arms", out);
+    quiet(all.filter_map(|arm| arm.idle_by), "arms", page);
 }
 
-fn table(rows: &[(&str, Vec<&Arm>)], out: &mut String) {
-    let of = |arms: &[&Arm], figure: fn(&Watched) -> Option<f64>| {
+fn table(rows: &[InRounds], page: &mut Page) {
+    let of = |(_, arms): &InRounds, figure: fn(&Watched) -> Option<f64>| {
         let reported = arms.iter().filter_map(|arm| figure(arm.watched.as_ref()?));
         reported.reduce(f64::max)
     };
-    type Column = (&'static str, fn(&Watched) -> Option<f64>, fn(f64) -> String);
-    let columns: [Column; 5] = [
-        ("most at work", |w| w.max_running, |n| count(Some(n))),
-        ("most in line", |w| w.max_waiting, |n| count(Some(n))),
-        ("memory", |w| float(w.peak_memory_bytes), size),
-        ("process memory", |w| float(w.peak_rss_bytes), size),
-        ("CPU", |w| w.cpu_s.map(|s| s.0), |s| seconds(Some(s))),
-    ];
-    let known: Vec<&Column> = columns
-        .iter()
-        .filter(|(_, figure, _)| rows.iter().any(|(_, arms)| of(arms, *figure).is_some()))
-        .collect();
-    if known.is_empty() {
-        return;
-    }
-    let mut head = vec!["arm", "waiting in all"];
-    head.extend(known.iter().map(|(name, ..)| *name));
-    let mut table = new_table(&head, 1, &[]);
-    for (name, arms) in rows {
-        let waited: Vec<f64> = arms.iter().filter_map(|arm| waiting(arm)).collect();
-        let mut cells = vec![(*name).to_owned(), seconds(median(&waited))];
-        cells.extend(
-            known
-                .iter()
-                .map(|(_, figure, shown)| of(arms, *figure).map_or_else(|| "–".to_owned(), shown)),
-        );
-        table.add_row(cells);
-    }
-    let _ = writeln!(out, "What was seen of the server\n{table}\n");
+    let table = Table::new(rows)
+        .name("arm", |(name, _)| (*name).to_owned())
+        .known("waiting in all", 0, |(_, arms)| {
+            let waited: Vec<f64> = arms.iter().filter_map(|arm| waiting(arm)).collect();
+            seconds(median(&waited))
+        });
+    let table = table
+        .known("most at work", 1, |row| count(of(row, |w| w.max_running)))
+        .known("most in queue", 1, |row| count(of(row, |w| w.max_waiting)))
+        .known("memory", 2, |row| {
+            bytes(of(row, |w| float(w.peak_memory_bytes)))
+        })
+        .known("process memory", 2, |row| {
+            bytes(of(row, |w| float(w.peak_rss_bytes)))
+        })
+        .known("CPU", 3, |row| seconds(of(row, |w| w.cpu_s.map(|s| s.0))));
+    page.section("What was seen of the server", &table);
 }
 
 /// What all sessions of an arm waited for first tokens, added up.
@@ -93,7 +84,7 @@ fn waiting(arm: &Arm) -> Option<f64> {
 }
 
 /// What a run of `fit` or `ttft` has to say beside its tables. `label` names a combination.
-pub fn of_load(run: &LoadRun, label: impl Fn(&Measured) -> String, out: &mut String) {
+pub fn of_load(run: &LoadRun, label: impl Fn(&Measured) -> String, page: &mut Page) {
     let seen = run.measured.iter().filter_map(|measured| {
         let watched = &**measured.watched.as_ref()?;
         let label = if run.spec.rounds > 1 {
@@ -103,12 +94,9 @@ pub fn of_load(run: &LoadRun, label: impl Fn(&Measured) -> String, out: &mut Str
         };
         Some((label, watched))
     });
-    reported(&seen.collect::<Vec<_>>(), out);
-    quiet(
-        run.measured.iter().filter_map(|measured| measured.idle_by),
-        "measurements",
-        out,
-    );
+    reported(&seen.collect::<Vec<_>>(), page);
+    let idle = run.measured.iter().filter_map(|measured| measured.idle_by);
+    quiet(idle, "measurements", page);
 }
 
 /// The largest that was seen in these combinations.
@@ -120,44 +108,34 @@ pub fn most<'m>(
     reported.reduce(f64::max)
 }
 
-/// The most memory of the server's processes, in words; a dash when unknown.
+/// The most memory of the server's processes; a dash when unknown.
 pub fn process_memory<'m>(measured: impl Iterator<Item = &'m Measured>) -> String {
-    most(measured, |w| float(w.peak_rss_bytes)).map_or_else(|| "–".to_owned(), size)
+    bytes(most(measured, |w| float(w.peak_rss_bytes)))
 }
 
 /// Refusals, contradictions and losses, each with its arm or combination.
-fn reported(seen: &[(String, &Watched)], out: &mut String) {
-    let refusals: Vec<(&str, &Watched, &JoinedRefusal)> = seen
-        .iter()
-        .flat_map(|(label, watched)| {
-            let all = watched.refusals.iter();
-            all.map(|one| (label.as_str(), *watched, one))
-        })
-        .collect();
-    if !refusals.is_empty() {
-        let _ = writeln!(out, "Refused, in the words of both sides");
-    }
-    for (label, watched, one) in refusals.iter().take(SHOWN) {
-        let _ = writeln!(
-            out,
-            "  {label}: {}",
-            refusal(one, watched.refused.log.is_some())
-        );
-    }
+fn reported(seen: &[(String, &Watched)], page: &mut Page) {
+    let refusals = seen.iter().flat_map(|(label, watched)| {
+        let has_log = watched.refused.log.is_some();
+        let all = watched.refusals.iter();
+        all.map(move |one| format!("{label}: {}", refusal(one, has_log)))
+    });
+    let mut refusals: Vec<String> = refusals.collect();
     if let Some(more) = refusals.len().checked_sub(SHOWN).filter(|more| *more > 0) {
-        let _ = writeln!(out, "  and {more} more, which the record has");
+        refusals.truncate(SHOWN);
+        refusals.push(format!("and {more} more, in the record"));
     }
+    page.items("Refused, in the words of both sides", refusals);
     for (label, watched) in seen {
-        for message in &watched.disagreements {
-            let _ = writeln!(out, "  mind: {label}: {message}");
-        }
-        if watched.lost_lines > 0 {
-            let lost = count(float(Some(watched.lost_lines)));
-            let _ = writeln!(
-                out,
-                "  mind: {label}: {lost} lines of the server's log were lost"
-            );
-        }
+        let lost = Some(watched.lost_lines).filter(|lost| *lost > 0);
+        let lost =
+            lost.map(|lost| format!("{} of the server's log were lost", plural(lost, "line")));
+        let disagreements = watched.disagreements.iter().map(ToString::to_string);
+        page.notes(
+            disagreements
+                .chain(lost)
+                .map(|text| format!("{label}: {text}")),
+        );
     }
 }
 
@@ -165,7 +143,7 @@ fn refusal(one: &JoinedRefusal, has_log: bool) -> String {
     let log = one.log.as_deref().map(quoted);
     let Some(session) = &one.session else {
         let line = log.unwrap_or_default();
-        return format!("no client, though the log says {line}");
+        return format!("no client saw what the log says: {line}");
     };
     let request = one
         .request
@@ -192,42 +170,26 @@ fn quoted(message: &str) -> String {
     format!("“{cut}{more}”")
 }
 
-fn quiet(by: impl Iterator<Item = IdleBy>, between: &str, out: &mut String) {
+fn quiet(by: impl Iterator<Item = IdleBy>, between: &str, page: &mut Page) {
     if by.max() == Some(IdleBy::Quiet) {
-        let _ = writeln!(
-            out,
-            "Between {between} the server was left alone for a second: it tells neither in metrics \
-             nor by its slots whether it is idle."
-        );
-    }
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "bytes and counts far below 2^53"
-)]
-fn float(value: Option<u64>) -> Option<f64> {
-    value.map(|value| value as f64)
-}
-
-fn size(bytes: f64) -> String {
-    if bytes < 1e9 {
-        format!("{:.0} MB", bytes / 1e6)
-    } else {
-        format!("{:.1} GB", bytes / 1e9)
+        page.line(&format!(
+            "Between {between} flashrig left the server alone for a second: neither its metrics nor \
+             its slots say whether it is idle."
+        ));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::View;
     use flashrig_clock::Seconds;
     use flashrig_record::ThreeWays;
 
     fn said(watched: &Watched) -> String {
-        let mut out = String::new();
-        reported(&[("2 at once".to_owned(), watched)], &mut out);
-        out
+        let mut page = Page::new(View::new(Some(200), false));
+        reported(&[("2 at once".to_owned(), watched)], &mut page);
+        page.text()
     }
 
     fn refused(log: Option<&str>) -> JoinedRefusal {
@@ -272,12 +234,13 @@ mod tests {
             ..Arm::unmeasured(ArmKind::Together)
         };
         let (alone, together) = (arm(None), arm(Some(3.0)));
-        let mut out = String::new();
-        table(
-            &[("alone", vec![&alone]), ("together", vec![&together])],
-            &mut out,
-        );
-        let lines: Vec<Vec<&str>> = out
+        let said = |rows: &[InRounds]| {
+            let mut page = Page::new(View::default());
+            table(rows, &mut page);
+            page.text()
+        };
+        let text = said(&[("alone", vec![&alone]), ("together", vec![&together])]);
+        let lines: Vec<Vec<&str>> = text
             .lines()
             .map(|line| {
                 line.split("  ")
@@ -286,15 +249,11 @@ mod tests {
                     .collect()
             })
             .collect();
-        assert_eq!(
-            lines[1],
-            ["arm", "waiting in all", "most in line", "process memory"]
-        );
-        assert_eq!(lines[2], ["alone", "–", "–", "127 MB"]);
-        assert_eq!(lines[3], ["together", "–", "3", "127 MB"]);
-        let (nothing, mut out) = (Arm::unmeasured(ArmKind::Together), String::new());
-        table(&[("together", vec![&nothing])], &mut out);
-        assert_eq!(out, "");
+        assert_eq!(lines[1], ["arm", "most in queue", "process memory"]);
+        assert_eq!(lines[2], ["alone", "–", "127 MB"]);
+        assert_eq!(lines[3], ["together", "3", "127 MB"]);
+        let nothing = Arm::unmeasured(ArmKind::Together);
+        assert_eq!(said(&[("together", vec![&nothing])]), "");
     }
 
     #[test]
@@ -308,11 +267,8 @@ mod tests {
             ..Watched::default()
         };
         let said = said(&watched);
-        assert!(said.contains("no client, though the log says “rejecting”"));
-        assert!(
-            said.ends_with("and 3 more, which the record has\n"),
-            "{said}"
-        );
+        assert!(said.contains("no client saw what the log says: “rejecting”"));
+        assert!(said.ends_with("and 3 more, in the record\n"), "{said}");
     }
 
     #[test]
@@ -327,7 +283,7 @@ mod tests {
         };
         assert_eq!(
             said(&watched),
-            "  mind: 2 at once: cached prompt tokens differ by 9\n  mind: 2 at once: 1,234 lines of \
+            "  note: 2 at once: cached prompt tokens differ by 9\n  note: 2 at once: 1,234 lines of \
              the server's log were lost\n"
         );
     }

@@ -5,6 +5,14 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+/// Moves tokio's clock on by as long as a kept connection has to stay open before it is used again.
+/// Nothing is waited for.
+pub async fn let_connections_settle() {
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_millis(300)).await;
+    tokio::time::resume();
+}
+
 /// The bound on every wait in a test; reached only when something is wrong.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -21,12 +29,14 @@ pub struct Upstream {
 }
 
 impl Upstream {
+    /// A listener on a free port of 127.0.0.1.
     pub async fn bind() -> Self {
         Self {
             listener: TcpListener::bind("127.0.0.1:0").await.unwrap(),
         }
     }
 
+    /// Its base address.
     pub fn url(&self) -> String {
         format!("http://{}", self.listener.local_addr().unwrap())
     }
@@ -51,7 +61,9 @@ impl Upstream {
 /// A request as it came over the wire.
 #[derive(Debug)]
 pub struct RawRequest {
+    /// Everything before the body.
     pub head: String,
+    /// The body, without its framing.
     pub body: Vec<u8>,
 }
 
@@ -66,6 +78,7 @@ impl RawRequest {
             .unwrap()
     }
 
+    /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         header(&self.head, name)
     }
@@ -86,6 +99,7 @@ pub struct Peer {
 }
 
 impl Peer {
+    /// Connects to a listener.
     pub async fn connect(addr: std::net::SocketAddr) -> Self {
         let stream = soon(TcpStream::connect(addr)).await.unwrap();
         stream.set_nodelay(true).unwrap();
@@ -125,6 +139,7 @@ impl Peer {
         Some(self.read.drain(..length).collect())
     }
 
+    /// Reads a head; `None` when the other side closed.
     pub async fn head(&mut self) -> Option<String> {
         let head = self.take_until(b"\r\n\r\n").await?;
         Some(String::from_utf8(head).unwrap())
@@ -179,6 +194,7 @@ impl Peer {
         }
     }
 
+    /// Reads a request.
     pub async fn request(&mut self) -> RawRequest {
         let head = self.head().await.expect("no request came");
         let (body, whole) = self.body(&head).await;
@@ -199,10 +215,12 @@ impl Peer {
         }
     }
 
+    /// Sends bytes as they are.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         soon(self.stream.write_all(bytes.as_ref())).await.unwrap();
     }
 
+    /// Sends a chunk of a chunked body.
     pub async fn send_chunk(&mut self, bytes: impl AsRef<[u8]>) {
         let bytes = bytes.as_ref();
         let chunk = [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat();
@@ -214,6 +232,7 @@ impl Peer {
         self.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n").await;
     }
 
+    /// Sends the end of a chunked body.
     pub async fn end_stream(&mut self) {
         self.send("0\r\n\r\n").await;
     }
@@ -244,14 +263,18 @@ impl Peer {
 /// A response as it came over the wire.
 #[derive(Debug)]
 pub struct RawResponse {
+    /// HTTP status.
     pub status: u16,
+    /// Everything before the body.
     pub head: String,
+    /// The body, without its framing.
     pub body: Vec<u8>,
     /// Its end was in good order.
     pub whole: bool,
 }
 
 impl RawResponse {
+    /// The body as JSON.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap()
     }

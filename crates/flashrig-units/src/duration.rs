@@ -36,17 +36,23 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
 
 /// A limit as people write it: `90 s`, `10 min`.
 pub fn format_duration(limit: Duration) -> String {
-    let seconds = limit.as_secs_f64();
-    if seconds < 120.0 {
-        format!("{seconds} s")
-    } else {
-        format!("{} min", seconds / 60.0)
+    match limit.as_secs() {
+        0..120 => format!("{} s", limit.as_secs_f64()),
+        s if s.is_multiple_of(60) => format!("{} min", s / 60),
+        s => format!("{} min {:02} s", s / 60, s % 60),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_are_shown_exactly() {
+        let shown = [500, 90_000, 600_000, 125_000].map(Duration::from_millis);
+        let wanted = ["0.5 s", "90 s", "10 min", "2 min 05 s"];
+        assert_eq!(shown.map(format_duration), wanted);
+    }
 
     #[test]
     fn durations_are_read_as_people_write_them() {

@@ -73,6 +73,27 @@ pub fn format_count(count: u64) -> String {
     out
 }
 
+/// Reads a whole number from `least` to `most`.
+///
+/// # Errors
+/// The text is not a number, or is out of the range.
+pub fn whole_number(
+    least: u32,
+    most: u32,
+) -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let number = text.trim().parse().ok();
+        let number = number.filter(|number| (least..=most).contains(number));
+        number.ok_or_else(|| {
+            format!(
+                "give a whole number from {} to {}",
+                format_count(least.into()),
+                format_count(most.into())
+            )
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,6 +131,16 @@ mod tests {
             "1,234,567 files",
         ];
         assert_eq!(shown, wanted);
+    }
+
+    #[test]
+    fn a_number_out_of_its_range_is_refused_in_plain_english() {
+        let read = whole_number(1, 1000);
+        assert_eq!((read("1"), read("1000")), (Ok(1), Ok(1000)));
+        for text in ["0", "1001", "-1", "two", "1.5", ""] {
+            let refused = read(text).unwrap_err();
+            assert_eq!(refused, "give a whole number from 1 to 1,000", "{text}");
+        }
     }
 
     #[test]

@@ -24,16 +24,16 @@ pub struct FitArgs {
     #[arg(long, allow_negative_numbers = true, value_name = "NUMBERS", value_parser = parse_numbers)]
     pub sessions: Option<Numbers>,
     /// How often each combination is measured [default: 3]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = flashrig_config::whole_number(1, 1000))]
     pub rounds: Option<u32>,
     /// Look for the largest number of sessions that fits instead of measuring all of them
     #[arg(long)]
     pub search: bool,
     /// Warm turns of each session, each of which asks for one hidden fact [default: 13]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Sessions")]
+    #[arg(long, value_name = "N", value_parser = flashrig_config::whole_number(1, 1000), help_heading = "Sessions")]
     pub checks: Option<u32>,
     /// Tokens of each answer [default: 256]
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(16..=100_000), help_heading = "Sessions")]
+    #[arg(long, value_name = "TOKENS", value_parser = flashrig_config::whole_number(16, 100_000), help_heading = "Sessions")]
     pub answer_tokens: Option<u32>,
     /// Pause of each session between its turns [default: 0s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Sessions")]
@@ -78,7 +78,7 @@ pub struct FitArgs {
     )]
     pub fail_above: Option<f64>,
     /// Exit with 1 unless so many sessions fit at every context length
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "Judgement")]
+    #[arg(long, value_name = "N", value_parser = flashrig_config::whole_number(1, 1024), help_heading = "Judgement")]
     pub expect: Option<u32>,
     /// Exit with 1 when a number of sessions is inconclusive
     #[arg(long, help_heading = "Judgement")]

@@ -1,8 +1,10 @@
 //! What a session is activity now, in a few words. Pure.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use flashrig_clock::Stamp;
+use flashrig_gateway::{Generated, RequestProgress};
 
 /// What is known of a running session.
 #[derive(Clone, Debug)]
@@ -19,8 +21,7 @@ struct Open {
     side: bool,
     at_gate: bool,
     asked: Stamp,
-    first: Option<(Stamp, u64)>,
-    last: (Stamp, u64),
+    progress: Arc<RequestProgress>,
 }
 
 impl Activity {
@@ -36,16 +37,23 @@ impl Activity {
     }
 
     /// A request is held back by the gate.
-    pub fn held(&mut self, number: u32, side: bool, at: Stamp) {
-        self.opened(number, side, true, at);
+    pub fn held(&mut self, number: u32, side: bool, progress: Arc<RequestProgress>, at: Stamp) {
+        self.opened(number, side, true, progress, at);
     }
 
     /// A request went out.
-    pub fn asked(&mut self, number: u32, side: bool, at: Stamp) {
-        self.opened(number, side, false, at);
+    pub fn asked(&mut self, number: u32, side: bool, progress: Arc<RequestProgress>, at: Stamp) {
+        self.opened(number, side, false, progress, at);
     }
 
-    fn opened(&mut self, number: u32, side: bool, at_gate: bool, at: Stamp) {
+    fn opened(
+        &mut self,
+        number: u32,
+        side: bool,
+        at_gate: bool,
+        progress: Arc<RequestProgress>,
+        at: Stamp,
+    ) {
         self.tool = None;
         if !side && !self.open.contains_key(&number) {
             self.turn += 1;
@@ -56,18 +64,9 @@ impl Activity {
                 side,
                 at_gate,
                 asked: at,
-                first: None,
-                last: (at, 0),
+                progress,
             },
         );
-    }
-
-    /// Its answer grows.
-    pub fn generating(&mut self, number: u32, events: u64, at: Stamp) {
-        if let Some(open) = self.open.get_mut(&number) {
-            open.first.get_or_insert((at, events));
-            open.last = (at, events);
-        }
     }
 
     /// Its answer ended.
@@ -97,7 +96,7 @@ impl Activity {
         let what = match main {
             Some(open) => {
                 let side = if open.side { " (side request)" } else { "" };
-                match open.first {
+                match open.progress.generated() {
                     None if open.at_gate => {
                         let waited = now.since(open.asked).as_secs();
                         format!("held at the gate for {waited} s{side}")
@@ -106,9 +105,7 @@ impl Activity {
                         let waited = now.since(open.asked).as_secs();
                         format!("waiting {waited} s for the first token{side}")
                     }
-                    Some((first, before)) => {
-                        format!("{}{side}", rate(first, before, open.last))
-                    }
+                    Some(generated) => format!("{}{side}", rate(generated, now)),
                 }
             }
             None if self.turn == 0 => "starting".to_owned(),
@@ -127,16 +124,11 @@ impl Activity {
     }
 }
 
-/// Content events by second; most servers send one token each.
-fn rate(first: Stamp, before: u64, last: (Stamp, u64)) -> String {
-    let seconds = last.0.since(first).as_secs_f64();
-    let events = last.1.saturating_sub(before);
-    if seconds < 0.2 || events == 0 {
-        return "generating".to_owned();
+fn rate(generated: Generated, now: Stamp) -> String {
+    match generated.events_per_s(now) {
+        Some(rate) if rate > 0.0 => format!("{rate:.0} events/s"),
+        _ => "generating".to_owned(),
     }
-    #[expect(clippy::cast_precision_loss, reason = "counts of events are small")]
-    let rate = events as f64 / seconds;
-    format!("{rate:.0} tok/s")
 }
 
 #[cfg(test)]
@@ -148,18 +140,23 @@ mod tests {
         Stamp(0) + Duration::from_millis(ms)
     }
 
+    fn sent(at: Stamp) -> Arc<RequestProgress> {
+        Arc::new(RequestProgress::new(at))
+    }
+
     #[test]
-    fn words_follow_a_turn_from_waiting_over_decoding_to_tools() {
+    fn the_label_follows_a_turn_from_waiting_over_decoding_to_tools() {
         let mut activity = Activity::new(at(0));
         assert_eq!(activity.label(at(1000)), "turn 0, 1 s: starting");
-        activity.asked(1, false, at(2000));
+        let progress = sent(at(2000));
+        activity.asked(1, false, progress.clone(), at(2000));
         assert_eq!(
             activity.label(at(14_000)),
             "turn 1, 14 s: waiting 12 s for the first token"
         );
-        activity.generating(1, 1, at(15_000));
-        activity.generating(1, 39, at(16_000));
-        assert_eq!(activity.label(at(16_000)), "turn 1, 16 s: 38 tok/s");
+        progress.record(1, at(15_000));
+        progress.record(39, at(16_000));
+        assert_eq!(activity.label(at(16_000)), "turn 1, 16 s: 38 events/s");
         activity.tool(Some("Bash cargo test".into()));
         activity.answered(1, at(17_000));
         assert_eq!(
@@ -171,12 +168,12 @@ mod tests {
     #[test]
     fn a_request_at_the_gate_is_one_turn_before_and_after_it_is_let_in() {
         let mut activity = Activity::new(at(0));
-        activity.held(1, false, at(0));
+        activity.held(1, false, sent(at(0)), at(0));
         assert_eq!(
             activity.label(at(5000)),
             "turn 1, 5 s: held at the gate for 5 s"
         );
-        activity.asked(1, false, at(5000));
+        activity.asked(1, false, sent(at(5000)), at(5000));
         assert_eq!(
             activity.label(at(6000)),
             "turn 1, 6 s: waiting 1 s for the first token"
@@ -186,12 +183,12 @@ mod tests {
     #[test]
     fn a_main_request_is_shown_before_a_side_request() {
         let mut activity = Activity::new(at(0));
-        activity.asked(1, true, at(0));
+        activity.asked(1, true, sent(at(0)), at(0));
         assert_eq!(
             activity.label(at(3000)),
             "turn 0, 3 s: waiting 3 s for the first token (side request)"
         );
-        activity.asked(2, false, at(1000));
+        activity.asked(2, false, sent(at(1000)), at(1000));
         assert_eq!(
             activity.label(at(3000)),
             "turn 1, 3 s: waiting 2 s for the first token"

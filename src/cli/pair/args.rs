@@ -30,7 +30,7 @@ pub struct PairArgs {
     #[command(flatten)]
     pub server: ServerArgs,
     /// Rounds, each with both arms [default: 1 on a simulated server, 3 otherwise]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = flashrig_config::whole_number(1, 1000))]
     pub rounds: Option<u32>,
     /// What is done about the server's prompt cache
     #[arg(long, value_enum, default_value_t = Cache::Cold)]
@@ -39,7 +39,7 @@ pub struct PairArgs {
     #[arg(long, help_heading = "Gate")]
     pub gated: bool,
     /// Add a third arm: together, with at most N requests of all sessions in the server at a time
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Gate")]
+    #[arg(long, value_name = "N", value_parser = flashrig_config::whole_number(1, 100_000), help_heading = "Gate")]
     pub gate: Option<u32>,
     /// Which waiting request the gate lets in next [default: fifo]
     #[arg(long, value_enum, value_name = "ORDER", help_heading = "Gate")]

@@ -1,5 +1,6 @@
 //! Progress of `pair`: a live line for each session.
 
+use flashrig_config::format_seconds;
 use std::collections::BTreeMap;
 
 use super::activity::Activity;
@@ -49,7 +50,7 @@ fn line(what: &What) -> Option<String> {
         What::SessionEnded { session, .. } => {
             let wall = session
                 .wall_s
-                .map_or_else(String::new, |w| format!(" after {:.1} s", w.0));
+                .map_or_else(String::new, |w| format!(" after {}", format_seconds(w.0)));
             Some(format!(
                 "  {}: {}{wall}",
                 session.id,
@@ -88,9 +89,18 @@ fn take(activity: &mut Activity, step: Step) {
         Step::Asked {
             role: Role::Probe, ..
         } => {}
-        Step::Held { number, role, at } => activity.held(number, role == Role::Side, at),
-        Step::Asked { number, role, at } => activity.asked(number, role == Role::Side, at),
-        Step::Generating { number, events, at } => activity.generating(number, events, at),
+        Step::Held {
+            number,
+            role,
+            progress,
+            at,
+        } => activity.held(number, role == Role::Side, progress, at),
+        Step::Asked {
+            number,
+            role,
+            progress,
+            at,
+        } => activity.asked(number, role == Role::Side, progress, at),
         Step::Answered { number, at, .. } => activity.answered(number, at),
         Step::Turn => activity.turn(),
         Step::Tool(detail) => activity.tool(detail),

@@ -7,97 +7,94 @@ use std::sync::Arc;
 use super::args::{Cache, PairArgs};
 use crate::agent::{self, CommandLine, Profile};
 use crate::cli::args::GateOrderArg;
-use crate::cli::exit::{Failure, OrFail, usage};
-use crate::plan::{Agent, Plan};
+use crate::exit::{Failure, OrFail, usage};
+use crate::run::pair::Request;
 use crate::task::{self, Task};
 use flashrig_record::{CachePolicy, GateSpec, Thresholds};
 
-/// What was typed, read and validated: tasks and the profiles of their agents.
-pub struct Typed {
-    /// One for each session.
-    pub tasks: Vec<Arc<Task>>,
-    /// Profile names, one for each task.
-    pub agents: Vec<String>,
-    /// Profiles by name.
-    pub profiles: BTreeMap<String, Profile>,
-    /// `--agent-command`.
-    pub command: Option<CommandLine>,
-    /// Slowdown thresholds.
-    pub thresholds: Thresholds,
-    /// The gate of the third arm.
-    pub gate: Option<GateSpec>,
-    /// What `--stable-prefix` sets, by agent; `None` without it.
-    pub stable_prefix: Option<BTreeMap<String, Vec<String>>>,
-}
-
-impl Typed {
-    /// Reads tasks, profiles, thresholds and the command line.
-    ///
-    /// # Errors
-    /// The first thing that is not right: exit code 2.
-    pub fn read(args: &PairArgs, project: &Path) -> Result<Self, Failure> {
-        let library = task::Library::new(Some(project));
-        let agents_library = agent::Library::new(Some(project));
-        let mut known: BTreeMap<String, Arc<Task>> = BTreeMap::new();
-        let (mut tasks, mut agents, mut profiles) = (Vec::new(), Vec::new(), BTreeMap::new());
-        for typed in &args.tasks {
-            let (name, agent) = match typed.split_once('@') {
-                Some((name, agent)) => (name, agent),
-                None => (typed.as_str(), args.agent.as_str()),
-            };
-            if !known.contains_key(name) {
-                known.insert(name.to_owned(), Arc::new(library.load(name).or_usage()?));
-            }
-            if !profiles.contains_key(agent) {
-                profiles.insert(agent.to_owned(), agents_library.load(agent).or_usage()?);
-            }
-            tasks.push(known[name].clone());
-            agents.push(agent.to_owned());
+/// Reads tasks, profiles, thresholds and the command line.
+///
+/// # Errors
+/// The first thing that is not right: exit code 2.
+pub fn request(args: &PairArgs, project: &Path) -> Result<Request, Failure> {
+    let library = task::Library::new(Some(project));
+    let agents_library = agent::Library::new(Some(project));
+    let mut known: BTreeMap<String, Arc<Task>> = BTreeMap::new();
+    let (mut tasks, mut agents, mut profiles) = (Vec::new(), Vec::new(), BTreeMap::new());
+    for typed in &args.tasks {
+        let (name, agent) = match typed.split_once('@') {
+            Some((name, agent)) => (name, agent),
+            None => (typed.as_str(), args.agent.as_str()),
+        };
+        if !known.contains_key(name) {
+            known.insert(name.to_owned(), Arc::new(library.load(name).or_usage()?));
         }
-        let (pass, fail) = (args.pass_below, args.fail_above);
-        if !(pass.is_finite() && fail.is_finite() && pass >= 1.0 && fail >= pass) {
-            return Err(usage(format!(
-                "--pass-below {pass} and --fail-above {fail} are no thresholds; they are slowdowns, \
-                 at least 1, the first not above the second"
-            )));
+        if !profiles.contains_key(agent) {
+            profiles.insert(agent.to_owned(), agents_library.load(agent).or_usage()?);
         }
-        if args.time_limit.is_some_and(|limit| limit.is_zero()) {
-            return Err(usage(
-                "--time-limit 0s leaves no time for anything; give a longer one, e.g. 20m",
-            ));
-        }
-        if args.first_token_limit.is_zero() {
-            return Err(usage(
-                "--first-token-limit 0s leaves no time for a first token; give a longer one, e.g. 10m",
-            ));
-        }
-        if args.server.reset && args.cache == Cache::Warm {
-            return Err(usage(
-                "--reset empties the server's cache before each arm, which --cache warm fills; leave \
-                 one of them out",
-            ));
-        }
-        let command = args
-            .agent_command
-            .as_deref()
-            .map(|c| CommandLine::parse(c).map_err(|e| usage(format!("--agent-command {e}"))))
-            .transpose()?;
-        if command.is_some() && !profiles.values().any(|p| p.program.is_none()) {
-            return Err(usage(
-                "--agent-command is for the agent `command`; add --agent command, or name it in \
-                 a task: --task NAME@command",
-            ));
-        }
-        Ok(Self {
-            tasks,
-            agents,
-            command,
-            thresholds: Thresholds { pass, fail },
-            gate: gate(args)?,
-            stable_prefix: stable_prefix(args, &mut profiles)?,
-            profiles,
-        })
+        tasks.push(known[name].clone());
+        agents.push(agent.to_owned());
     }
+    let (pass, fail) = (args.pass_below, args.fail_above);
+    if !(pass.is_finite() && fail.is_finite() && pass >= 1.0 && fail >= pass) {
+        return Err(usage(format!(
+            "--pass-below {pass} and --fail-above {fail} are no thresholds; they are slowdowns, \
+             at least 1, the first not above the second"
+        )));
+    }
+    if args.time_limit.is_some_and(|limit| limit.is_zero()) {
+        return Err(usage(
+            "--time-limit 0s leaves no time for anything; give a longer one, e.g. 20m",
+        ));
+    }
+    if args.first_token_limit.is_zero() {
+        return Err(usage(
+            "--first-token-limit 0s leaves no time for a first token; give a longer one, e.g. 10m",
+        ));
+    }
+    if args.server.reset && args.cache == Cache::Warm {
+        return Err(usage(
+            "--reset empties the server's cache before each arm, which --cache warm fills; leave \
+             one of them out",
+        ));
+    }
+    let command = args
+        .agent_command
+        .as_deref()
+        .map(|c| CommandLine::parse(c).map_err(|e| usage(format!("--agent-command {e}"))))
+        .transpose()?;
+    if command.is_some() && !profiles.values().any(|p| p.program.is_none()) {
+        return Err(usage(
+            "--agent-command is for the agent `command`; add --agent command, or name it in \
+             a task: --task NAME@command",
+        ));
+    }
+    Ok(Request {
+        tasks,
+        agents,
+        command,
+        install: !args.no_install,
+        server: args.server.request(),
+        rounds: args.rounds,
+        cache: match args.cache {
+            Cache::Cold => CachePolicy::Cold,
+            Cache::Warm => CachePolicy::Warm,
+            Cache::Keep => CachePolicy::Keep,
+        },
+        thresholds: Thresholds { pass, fail },
+        gate: gate(args)?,
+        max_prompt_tokens: args.max_prompt,
+        answer_probes: args.answer_probes,
+        stable_prefix: stable_prefix(args, &mut profiles)?,
+        profiles,
+        time_limit: args.time_limit,
+        first_token_limit: args.first_token_limit,
+        sandbox: args.sandbox.into(),
+        allow_egress: args.allow_egress.clone(),
+        keep: args.keep,
+        bodies: !args.no_bodies,
+        results: args.results.clone(),
+    })
 }
 
 /// What `--stable-prefix` sets, which is then in the profiles.
@@ -121,41 +118,6 @@ fn stable_prefix(
         )));
     }
     Ok(Some(set))
-}
-
-/// The experiment that was asked for.
-pub fn plan(
-    args: &PairArgs,
-    wanted: &Typed,
-    agents: &BTreeMap<String, Arc<Agent>>,
-    simulated: bool,
-) -> Plan {
-    let sessions = wanted
-        .tasks
-        .iter()
-        .zip(&wanted.agents)
-        .map(|(task, agent)| (task.clone(), agents[agent].clone()))
-        .collect();
-    let plan = Plan::new(
-        sessions,
-        args.rounds.unwrap_or(if simulated { 1 } else { 3 }),
-        match args.cache {
-            Cache::Cold => CachePolicy::Cold,
-            Cache::Warm => CachePolicy::Warm,
-            Cache::Keep => CachePolicy::Keep,
-        },
-        wanted.thresholds,
-        args.time_limit,
-    );
-    Plan {
-        gate: wanted.gate,
-        max_prompt_tokens: args.max_prompt,
-        answer_probes: args.answer_probes,
-        first_token_limit: args.first_token_limit,
-        reset: args.server.reset,
-        allow_egress: args.allow_egress.clone(),
-        ..plan
-    }
 }
 
 /// `--gated` alone lets in one request at a time; `--gate N` says how many, and needs no `--gated`.

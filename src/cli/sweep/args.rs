@@ -24,7 +24,7 @@ pub struct SweepArgs {
     #[arg(long)]
     pub one_at_a_time: bool,
     /// How often each combination is measured: all of them once, then all again [default: 3]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = flashrig_config::whole_number(1, 1000))]
     pub rounds: Option<u32>,
     /// Seed of the order in which combinations are measured, which is another one in each round
     /// [default: a new one]

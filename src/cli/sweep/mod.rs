@@ -5,6 +5,7 @@ mod course;
 mod inner;
 mod typed;
 
+use flashrig_config::plural;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -12,8 +13,8 @@ use tokio::sync::mpsc;
 
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
-use super::instrument::{host, rig, started_at, writable};
 use super::{progress, signals};
+use crate::run::instrument::{host, rig, started_at, writable};
 use flashrig_clock::{Origin, Seconds, Stamp};
 use flashrig_record::{RunState, SWEEP_SCHEMA, Sweep, SweepSpec, SweepWhat};
 use flashrig_report::judge::sweep::measured;
@@ -57,7 +58,7 @@ pub async fn sweep(args: SweepArgs, console: Console) -> Result<Exit, Failure> {
     console
         .run_result(
             &sweep,
-            || flashrig_report::sweep_text(&sweep),
+            |view| flashrig_report::sweep_text(&sweep, view),
             &shown(&folder),
         )
         .or_rig()?;
@@ -173,11 +174,12 @@ fn duration(seconds: Seconds) -> std::time::Duration {
 
 /// How much there is to do.
 fn extent(spec: &SweepSpec) -> String {
-    let (combinations, rounds) = (spec.combinations.len(), spec.rounds as usize);
+    let (combinations, rounds) = (spec.combinations.len() as u64, u64::from(spec.rounds));
     format!(
-        "{combinations} combinations × {rounds} round{}: {} runs of {}, each with {} started anew",
-        if rounds == 1 { "" } else { "s" },
-        combinations * rounds,
+        "{} × {}: {} of {}, each with {} started anew",
+        plural(combinations, "combination"),
+        plural(rounds, "round"),
+        plural(combinations * rounds, "run"),
         spec.measures,
         spec.server,
     )

@@ -9,9 +9,9 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-use super::rounds::own_cpu;
-use super::{Bus, Stop};
 use crate::plan::sweep::{Step, steps};
+use crate::run::shared::instrument::own_cpu;
+use crate::run::{Bus, Stop};
 use crate::store::StoreError;
 use flashrig_record::{RunState, Sweep, SweepWhat, UnitBegun};
 use flashrig_report::judge::sweep::{rows, verdict};

@@ -1,7 +1,7 @@
 //! `flashrig fit` as people run it: the real binary against the simulated server.
 
 mod bad_input;
-mod place;
+pub mod place;
 mod record;
 mod resume;
 mod server_life;

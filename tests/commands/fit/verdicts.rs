@@ -49,7 +49,10 @@ fn a_server_that_drops_a_fact_in_thirteen_is_caught() {
     let record = ran.record();
     assert_eq!(cell(&record, 8192, 1)["verdict"], "recall");
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-    assert_eq!(record["verdict"]["answer"], "no session at 8K (recall)");
+    assert_eq!(
+        record["verdict"]["answer"],
+        "no session fits at 8K (recall)"
+    );
 }
 
 #[test]
@@ -106,7 +109,7 @@ fn a_refused_size_ends_at_once_and_larger_ones_are_left_out_while_others_go_on()
         "{left:?}"
     );
     assert!(left.len() >= 2, "{left:?}");
-    assert_eq!(record["verdict"]["answer"], "2 sessions at 8K");
+    assert_eq!(record["verdict"]["answer"], "2 sessions fit at 8K");
     // Those that were broken off are rows too.
     let rows = place.result_text("requests.jsonl");
     assert!(rows.contains("\"client_aborted\"") || rows.matches("\"overloaded\"").count() > 1);
@@ -177,7 +180,7 @@ fn a_search_finds_the_largest_size_and_leaves_the_rest_alone() {
     );
     let record = ran.record();
     assert_eq!(
-        record["verdict"]["answer"], "5 sessions at 8K",
+        record["verdict"]["answer"], "5 sessions fit at 8K",
         "{}",
         ran.stderr
     );

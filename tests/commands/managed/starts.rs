@@ -51,7 +51,7 @@ fn a_probe_starts_the_server_says_with_what_and_ends_it() {
     let pid = managed["pid"].as_u64().unwrap();
     assert!(!is_alive(u32::try_from(pid).unwrap()), "it still runs");
 
-    let text = place.run(&["servers", "probe", "real"]).out;
+    let text = place.run(&["servers", "probe", "--wide", "real"]).out;
     for message in [
         "ready     after ",
         "max_concurrent = 4, proven by the log: Concurrency: --max-concurrent=4",

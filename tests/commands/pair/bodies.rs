@@ -249,7 +249,7 @@ fn an_agent_that_changes_its_prefix_is_told_of_with_field_and_byte() {
         assert_eq!(prefix["changes"][0]["field"], "messages[0].content");
         assert_eq!(prefix["lost"], 0, "the agent's doing is not the server's");
     }
-    let report = stage.run(&["report", &stage.results().display().to_string()]);
+    let report = stage.run(&["report", "--wide", &stage.results().display().to_string()]);
     let said = "the agent changed its prefix at messages[0].content, byte 0, in 4 of 4 turns";
     assert!(report.stdout.contains(said), "{}", report.stdout);
     let second = stage.result_text("requests.jsonl");
@@ -274,8 +274,8 @@ fn a_stable_prefix_that_the_server_kept_is_told_of_as_such_nonce_or_not() {
         );
         assert_eq!(prefix["judged"], 2);
     }
-    let report = stage.run(&["report", &stage.results().display().to_string()]);
-    let said = "Prompt prefix of mine: stable in all 4 turns; the server kept it";
+    let report = stage.run(&["report", "--wide", &stage.results().display().to_string()]);
+    let said = "Prompt prefix of mine: stable in all 4 turns; the server reused it";
     assert!(report.stdout.contains(said), "{}", report.stdout);
 }
 
@@ -311,7 +311,7 @@ fn the_switch_for_a_stable_prefix_sets_the_agents_own_setting_and_is_recorded() 
         let set = &ran.record()["spec"]["stable_prefix"];
         let want = serde_json::json!({"mine": ["CALM=yes"]});
         assert_eq!(*set, if asked { want } else { Value::Null });
-        let report = stage.run(&["report", &stage.results().display().to_string()]);
+        let report = stage.run(&["report", "--wide", &stage.results().display().to_string()]);
         assert_eq!(
             report.stdout.contains("stable prefix (mine: CALM=yes)"),
             asked

@@ -154,19 +154,19 @@ fn three_arms_stand_side_by_side_and_gated_costs_no_more_than_together_without_b
         assert!((sum - number(&session, "wall_s")).abs() < 0.01);
     }
 
-    let report = stage.run(&["report", &stage.results().display().to_string()]);
+    let report = stage.run(&["report", "--wide", &stage.results().display().to_string()]);
     let shown = report.stdout;
     for message in [
-        "gated arm: 1 at once, fifo",
+        "gated arm: at most 1 request in the server, fifo",
         " gate ",
-        ", gated ",
-        ", back to back ",
+        " · gated ",
+        " · back to back ",
         "gated over together ",
     ] {
         assert!(shown.contains(message), "{message:?} is not in {shown}");
     }
     assert!(
-        shown.contains(" soonest") || shown.contains("all three take the same time"),
+        shown.contains(" soonest") || shown.contains("all three arms take the same time"),
         "{shown}"
     );
 }

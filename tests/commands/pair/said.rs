@@ -22,7 +22,7 @@ fn pair(steps: &[&str], answer: fn(usize) -> Answer, more: &[&str]) -> (Stage, R
 
 fn report(stage: &Stage) -> String {
     let folder = stage.results().display().to_string();
-    stage.run(&["report", &folder]).stdout
+    stage.run(&["report", "--wide", &folder]).stdout
 }
 
 const PROBING: [&str; 8] = [
@@ -118,8 +118,8 @@ fn a_stable_prefix_that_the_server_lost_is_laid_at_its_door() {
         );
     }
     let said = report(&stage);
-    let want = "Prompt prefix of mine: stable in all 4 turns; the prefix was stable and the server \
-                lost it in 4 of 4 turns";
+    let want = "Prompt prefix of mine: stable in all 4 turns; the server lost a stable prefix in 4 of \
+                4 turns";
     assert!(said.contains(want), "{said}");
     assert!(!said.contains("the agent changed its prefix"), "{said}");
 }

@@ -116,7 +116,7 @@ fn what_a_server_does_not_tell_is_unknown_and_what_it_does_not_speak_is_told_in_
         {"metric": "running", "name": "vllm:num_requests_running", "value": 4.0}
     ]);
     assert_eq!(probe["metrics"], metrics, "only what the profile names");
-    let text = servers_in(project.path(), &["probe", "mine"]).out;
+    let text = servers_in(project.path(), &["probe", "--wide", "mine"]).out;
     for message in [
         "404: no such route (its profile says that it does)",
         "503  refuses: loading",

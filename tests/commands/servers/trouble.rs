@@ -22,7 +22,7 @@ fn a_server_that_is_healthy_and_never_generates_is_named_within_the_limit() {
             let known = counts.or_else(|| healthy(line));
             known.unwrap_or_else(|| Reply::Begun(beginning.to_owned()))
         });
-        let probed = servers(&["probe", &url, "--first-token-limit", "1s"]);
+        let probed = servers(&["probe", "--wide", &url, "--first-token-limit", "1s"]);
         assert_eq!(probed.code, Some(1), "{}{}", probed.out, probed.err);
         for message in [
             "it accepts requests and does not generate: no token within 1.0 s",
@@ -45,7 +45,7 @@ fn a_server_that_falls_silent_after_some_requests_is_named_too() {
     let fault = ["--set", "faults.stall_after_requests=2"];
     let sim = Serving::start([&args[..], &fault].concat());
     // A second of the server's own time is at least one on the wall.
-    let probed = servers(&["probe", &sim.url(), "--first-token-limit", "1s"]);
+    let probed = servers(&["probe", "--wide", &sim.url(), "--first-token-limit", "1s"]);
     assert_eq!(probed.code, Some(1), "{}{}", probed.out, probed.err);
     let message = "it accepts requests and does not generate: no token within";
     assert!(probed.out.contains(message), "{}", probed.out);

@@ -119,10 +119,14 @@ fn a_page_of_metrics_that_lies_is_contradicted_with_the_difference_and_both_sour
         message.contains("clients' answers") && message.contains("metrics"),
         "{message}"
     );
-    let report = place.run(&["report", place.results().unwrap().to_str().unwrap()]);
+    let report = place.run(&[
+        "report",
+        "--wide",
+        place.results().unwrap().to_str().unwrap(),
+    ]);
     let shown = report.out.lines().find(|line| line.contains(message));
     assert!(
-        shown.is_some_and(|line| line.contains("mind: ")),
+        shown.is_some_and(|line| line.contains("note: ")),
         "{}",
         report.out
     );
@@ -146,7 +150,7 @@ fn a_refused_request_has_the_clients_words_and_the_logs() {
     let place = Place::new(&LITTLE_MEMORY);
     let log = place.log();
     let args = [
-        "ttft", "--agents", "2", "--prompt", "1k", "--long", "64k", "--server",
+        "ttft", "--wide", "--agents", "2", "--prompt", "1k", "--long", "64k", "--server",
     ];
     let url = place.sim.url();
     let more = [url.as_str(), "--server-log", log.to_str().unwrap()];

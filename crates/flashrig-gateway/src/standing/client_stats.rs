@@ -1,16 +1,19 @@
-//! One client's figures, kept up from what the gateway tells.
+//! One client's figures and requests in flight, kept up to date from the gateway's events.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::histogram::{Histogram, ITL, TTFT};
-use crate::GatewayEvent;
+use crate::{GatewayEvent, RequestProgress};
 use flashrig_clock::Stamp;
+use flashrig_record::threads::role;
 use flashrig_record::{Attempt, Outcome, Role};
 
-/// The latest answers that medians and rates are of.
+/// How many of the latest answers medians and rates are of.
 const LATEST: usize = 51;
+
 /// What requests are counted by; each as the record stores it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestKind {
@@ -45,7 +48,7 @@ pub struct ClientFigures {
     pub output_tokens: Option<u64>,
     /// Whole answers to generation requests in which the server told no tokens.
     pub answers_without_usage: u64,
-    /// Time to the first token of the latest answer, in seconds.
+    /// Time to the first token of the answer that last began, in seconds.
     pub last_ttft_s: Option<f64>,
     latest_ttft: VecDeque<f64>,
     /// Tokens after the first, and the seconds that they took.
@@ -109,9 +112,9 @@ impl ClientFigures {
 
     fn finished(&mut self, attempt: &Attempt) {
         let kind = RequestKind {
-            dialect: word(&attempt.dialect),
-            role: word(&attempt.role),
-            end: word(&attempt.outcome),
+            dialect: name_of(&attempt.dialect),
+            role: name_of(&attempt.role),
+            end: name_of(&attempt.outcome),
         };
         let role = kind.role.clone();
         *self.requests.entry(kind).or_default() += 1;
@@ -120,7 +123,7 @@ impl ClientFigures {
         }
         let clocks = &attempt.clocks;
         if let (Some(permit), Some(body)) = (clocks.permit_s, clocks.body_s) {
-            self.gate_wait.note((permit.0 - body.0).max(0.0));
+            self.gate_wait.record((permit.0 - body.0).max(0.0));
         }
         if attempt.role != Role::Probe {
             self.usage(attempt);
@@ -132,8 +135,7 @@ impl ClientFigures {
         self.ttft
             .entry(role)
             .or_insert_with(|| Histogram::new(TTFT))
-            .note(ttft);
-        self.last_ttft_s = Some(ttft);
+            .record(ttft);
         push(&mut self.latest_ttft, ttft);
         if let (Some(tokens), Some(last)) = (attempt.output_tokens, clocks.last_token_s)
             && tokens > 1
@@ -163,63 +165,143 @@ impl ClientFigures {
 pub struct ClientStats {
     /// The figures.
     pub figures: ClientFigures,
-    generating: HashMap<u32, Generating>,
+    in_flight: BTreeMap<u32, InFlight>,
+    /// Whether any request so far is main.
+    has_main: bool,
 }
 
 #[derive(Debug)]
-struct Generating {
-    last: Stamp,
+struct InFlight {
+    role: Role,
+    queued: bool,
+    progress: Arc<RequestProgress>,
+    last: Option<Seen>,
+}
+
+/// The latest read that brought content.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    at: Stamp,
     events: u64,
 }
 
+/// A request in flight at one moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LiveRequest {
+    /// Its number among the client's, as in the log.
+    pub number: u32,
+    /// What it is to the client, as far as that is known.
+    pub role: Role,
+    /// Where it is.
+    pub state: LiveState,
+}
+
+/// Where a request in flight is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LiveState {
+    /// In the gate's queue, this many seconds after its arrival.
+    Queued(f64),
+    /// In the server, without a token this many seconds after its arrival.
+    Waiting(f64),
+    /// Its answer is generated.
+    Generating {
+        /// From its arrival to its first token, in seconds.
+        ttft_s: f64,
+        /// Events with generated content per second, after the first. How many tokens are in an
+        /// event is not known before the end.
+        events_per_s: Option<f64>,
+    },
+}
+
 impl ClientStats {
-    /// How many answers have begun to be generated and have not ended.
-    pub fn generating(&self) -> usize {
-        self.generating.len()
+    /// The requests in flight whose body was read, at `now`.
+    pub fn requests(&self, now: Stamp) -> Vec<LiveRequest> {
+        let live = |(number, request): (&u32, &InFlight)| LiveRequest {
+            number: *number,
+            role: role::settled(request.role, self.has_main),
+            state: request.state(now),
+        };
+        self.in_flight.iter().map(live).collect()
     }
 
-    /// Takes in what the gateway tells.
+    /// Takes in an event of the gateway.
     pub fn handle(&mut self, event: &GatewayEvent) {
         match event {
-            GatewayEvent::Held { .. }
-            | GatewayEvent::Started { .. }
-            | GatewayEvent::Answer { .. } => {}
+            GatewayEvent::Held {
+                number,
+                role,
+                progress,
+                ..
+            } => self.begin(*number, *role, progress, true),
+            GatewayEvent::Started {
+                number,
+                role,
+                progress,
+                ..
+            } => self.begin(*number, *role, progress, false),
+            GatewayEvent::Answer { .. } => {}
             GatewayEvent::FirstToken { number, at } => {
-                let begun = Generating {
-                    last: *at,
-                    events: 0,
-                };
-                self.generating.insert(*number, begun);
+                if let Some(request) = self.in_flight.get(number) {
+                    let ttft = at.since(request.progress.arrived());
+                    self.figures.last_ttft_s = Some(ttft.as_secs_f64());
+                }
             }
             GatewayEvent::Content {
                 number,
                 content_events,
                 at,
-            } => {
-                let Some(known) = self.generating.get_mut(number) else {
-                    return;
-                };
-                let new = content_events.saturating_sub(known.events);
-                // One gap before the read, none between the events that came with it.
-                if known.events > 0 {
-                    self.figures.itl.note(at.since(known.last).as_secs_f64());
-                }
-                self.figures.itl.note_many(0.0, new.saturating_sub(1));
-                known.events = *content_events;
-                known.last = *at;
-            }
+            } => self.content(*number, *content_events, *at),
             GatewayEvent::Finished(attempt) => {
-                self.generating.remove(&attempt.number);
+                self.in_flight.remove(&attempt.number);
                 self.figures.finished(attempt);
             }
         }
     }
+
+    fn begin(&mut self, number: u32, role: Role, progress: &Arc<RequestProgress>, queued: bool) {
+        self.has_main |= role == Role::Main;
+        let request = InFlight {
+            role,
+            queued,
+            progress: Arc::clone(progress),
+            last: None,
+        };
+        self.in_flight.insert(number, request);
+    }
+
+    fn content(&mut self, number: u32, events: u64, at: Stamp) {
+        let Some(request) = self.in_flight.get_mut(&number) else {
+            return;
+        };
+        let last = request.last.replace(Seen { at, events });
+        // One gap before the read, none between the events that came with it.
+        if let Some(last) = last {
+            self.figures.itl.record(at.since(last.at).as_secs_f64());
+        }
+        let new = events.saturating_sub(last.map_or(0, |last| last.events));
+        self.figures.itl.record_many(0.0, new.saturating_sub(1));
+    }
 }
 
-/// A value as records store it.
-pub fn word(value: &impl Serialize) -> String {
+impl InFlight {
+    fn state(&self, now: Stamp) -> LiveState {
+        let arrived = self.progress.arrived();
+        let so_far = now.since(arrived).as_secs_f64();
+        match self.progress.generated() {
+            Some(generated) => LiveState::Generating {
+                ttft_s: generated.first.since(arrived).as_secs_f64(),
+                events_per_s: generated.events_per_s(now),
+            },
+            None if self.queued => LiveState::Queued(so_far),
+            None => LiveState::Waiting(so_far),
+        }
+    }
+}
+
+/// A value's name in records.
+pub fn name_of(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(word)) => word,
+        Ok(serde_json::Value::String(name)) => name,
         _ => "other".to_owned(),
     }
 }
@@ -241,10 +323,10 @@ pub fn is_refusal(end: Outcome) -> bool {
 pub fn refusal_kind(attempt: &Attempt) -> String {
     let reported = attempt.error.as_ref().and_then(|error| error.kind.clone());
     match (attempt.refusal, attempt.outcome) {
-        (Some(kind), _) => word(&kind),
+        (Some(kind), _) => name_of(&kind),
         // The gateway's own kind.
-        (None, Outcome::RejectedByGateway) => reported.unwrap_or_else(|| word(&attempt.outcome)),
-        (None, end) => word(&end),
+        (None, Outcome::RejectedByGateway) => reported.unwrap_or_else(|| name_of(&attempt.outcome)),
+        (None, end) => name_of(&end),
     }
 }
 
@@ -355,23 +437,67 @@ pub(super) mod tests {
         assert_eq!(counted, want);
     }
 
+    /// A request that arrived at 0 and went to the server.
+    fn started(stats: &mut ClientStats, number: u32, role: Role) -> Arc<RequestProgress> {
+        let progress = Arc::new(RequestProgress::new(Stamp(0)));
+        stats.begin(number, role, &progress, false);
+        progress
+    }
+
+    fn at(ms: u64) -> Stamp {
+        Stamp(ms * 1_000_000)
+    }
+
     #[test]
     fn gaps_are_counted_per_content_event_also_when_one_read_brings_several() {
-        let mut client_stats = ClientStats::default();
-        let at = |ms: u64| Stamp(ms * 1_000_000);
+        let mut stats = ClientStats::default();
         let number = 7;
-        client_stats.handle(&GatewayEvent::FirstToken { number, at: at(0) });
+        started(&mut stats, number, Role::Main);
         for (content_events, ms) in [(2, 0), (3, 100), (5, 300)] {
             let at = at(ms);
-            client_stats.handle(&GatewayEvent::Content {
+            stats.handle(&GatewayEvent::Content {
                 number,
                 content_events,
                 at,
             });
         }
-        assert_eq!(client_stats.generating(), 1);
-        let itl = &client_stats.figures.itl;
+        let itl = &stats.figures.itl;
         assert_eq!(itl.count(), 4);
         assert!((itl.sum() - 0.3).abs() < 1e-9, "{}", itl.sum());
+    }
+
+    #[test]
+    fn a_request_in_flight_is_queued_then_waits_then_generates() {
+        let mut stats = ClientStats::default();
+        let progress = Arc::new(RequestProgress::new(at(0)));
+        let state = |stats: &ClientStats, ms| stats.requests(at(ms))[0].state;
+        stats.begin(1, Role::Main, &progress, true);
+        assert_eq!(state(&stats, 1000), LiveState::Queued(1.0));
+        stats.begin(1, Role::Main, &progress, false);
+        assert_eq!(state(&stats, 2000), LiveState::Waiting(2.0));
+        progress.record(1, at(3000));
+        stats.handle(&GatewayEvent::FirstToken {
+            number: 1,
+            at: at(3000),
+        });
+        assert_eq!(stats.figures.last_ttft_s, Some(3.0));
+        progress.record(21, at(5000));
+        let generating = LiveState::Generating {
+            ttft_s: 3.0,
+            events_per_s: Some(10.0),
+        };
+        assert_eq!(state(&stats, 5000), generating);
+    }
+
+    #[test]
+    fn a_chat_without_tools_is_main_until_another_request_of_its_client_offers_some() {
+        let mut stats = ClientStats::default();
+        let roles = |stats: &ClientStats| -> Vec<Role> {
+            stats.requests(at(0)).iter().map(|one| one.role).collect()
+        };
+        started(&mut stats, 1, Role::Side);
+        assert_eq!(roles(&stats), [Role::Main]);
+        started(&mut stats, 2, Role::Main);
+        assert_eq!(roles(&stats), [Role::Side, Role::Main]);
     }
 }

@@ -1,4 +1,8 @@
-//! How often a duration was how long, in the buckets that Prometheus wants.
+//! Histograms of durations in the buckets that Prometheus reads.
+//!
+//! Own code, because the buckets are fixed by what is published: `hdrhistogram` keeps other ones,
+//! and `prometheus-client` writes OpenMetrics, in which counters and the end of the text are
+//! written otherwise than in the text format 0.0.4 that `/metrics` promises.
 
 /// Bucket ends for the time to the first token, in seconds: vLLM's, so that both can be laid over
 /// each other, up to the longest prefills.
@@ -36,12 +40,12 @@ impl Histogram {
     }
 
     /// Counts a duration, in seconds.
-    pub fn note(&mut self, seconds: f64) {
-        self.note_many(seconds, 1);
+    pub fn record(&mut self, seconds: f64) {
+        self.record_many(seconds, 1);
     }
 
     /// Counts `times` durations of the same length, in seconds.
-    pub fn note_many(&mut self, seconds: f64, times: u64) {
+    pub fn record_many(&mut self, seconds: f64, times: u64) {
         let index = self.ends.partition_point(|end| *end < seconds);
         if let Some(count) = self.counts.get_mut(index) {
             *count += times;
@@ -79,9 +83,9 @@ mod tests {
     #[test]
     fn a_duration_counts_in_its_bucket_and_all_longer_ones() {
         let mut histogram = Histogram::new(&[1.0, 2.0]);
-        histogram.note(1.0);
-        histogram.note_many(1.5, 2);
-        histogram.note(9.0);
+        histogram.record(1.0);
+        histogram.record_many(1.5, 2);
+        histogram.record(9.0);
         let buckets: Vec<_> = histogram.cumulative().collect();
         assert_eq!(buckets, [(1.0, 1), (2.0, 3), (f64::INFINITY, 4)]);
         assert_eq!((histogram.count(), histogram.sum()), (4, 13.0));

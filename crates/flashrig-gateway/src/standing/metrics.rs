@@ -47,7 +47,16 @@ pub fn metrics(snapshot: &Snapshot) -> String {
             "gauge",
             "Requests in flight that have no generated token yet.",
         ),
-        |client| Some(f64::from(client.waiting)),
+        |client| Some(f64::from(client.without_token())),
+    );
+    text.each(
+        clients,
+        (
+            "flashrig_queued",
+            "gauge",
+            "Requests in flight that are held back by the gateway's own gate.",
+        ),
+        |client| Some(f64::from(client.queued())),
     );
     tokens(&mut text, clients);
     text.family(
@@ -82,6 +91,14 @@ pub fn metrics(snapshot: &Snapshot) -> String {
         "How late the gateway's own event loop woke: what it may add to the times above.",
     );
     text.histogram(&[], &snapshot.lag);
+    if let Some(lost) = snapshot.lost_log_lines {
+        text.family(
+            "flashrig_log_lines_lost_total",
+            "counter",
+            "Lines of the log that its disk did not take.",
+        );
+        text.sample("", &[], lost as f64);
+    }
     text.out
 }
 

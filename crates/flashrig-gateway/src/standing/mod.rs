@@ -8,24 +8,32 @@
 //! | file | its one job |
 //! |---|---|
 //! | `stats` | all clients of the listener: observes their requests, gives snapshots |
-//! | `client_stats` | one client's figures |
+//! | `client_stats` | one client's figures and requests in flight |
 //! | `histogram` | how often a duration was how long |
 //! | `metrics` | a snapshot as Prometheus reads it; pure |
-//! | `table` | a snapshot, and a request, as people read it; pure |
+//! | `table` | a snapshot as people read it while the gateway runs; pure |
+//! | `totals` | a snapshot as people read it at the end; pure |
+//! | `finished` | a finished request as people read it; pure |
+//! | `grid` | rows of cells in columns; pure |
 //! | `log` | a file with a line for every request |
 
 mod client_stats;
+mod finished;
+mod grid;
 mod histogram;
 mod log;
 mod metrics;
 mod stats;
 mod table;
+mod totals;
 
-pub use client_stats::{ClientFigures, RequestKind, is_refusal};
+pub use client_stats::{ClientFigures, LiveRequest, LiveState, RequestKind, is_refusal};
+pub use finished::finished_line;
 pub use histogram::Histogram;
 pub use log::{LogFileError, LogLine, LogWriter};
 pub use metrics::metrics;
 pub use stats::{
     ClientSnapshot, FinishedRequest, HEALTH_PATH, METRICS_PATH, Snapshot, StandingStats,
 };
-pub use table::{finished_line, table};
+pub use table::table;
+pub use totals::totals;

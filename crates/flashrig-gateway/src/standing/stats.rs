@@ -1,4 +1,4 @@
-//! The clients of the listener: hears of their requests, gives snapshots.
+//! All clients of the listener: observes their requests, gives snapshots.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -7,21 +7,22 @@ use parking_lot::Mutex;
 
 use tokio::sync::{mpsc, watch};
 
-use super::client_stats::{ClientFigures, ClientStats};
+use super::client_stats::{ClientFigures, ClientStats, LiveRequest, LiveState};
 use super::histogram::{Histogram, LAG};
 use super::log::LogWriter;
 use super::metrics::metrics;
 use crate::{Activity, ClientRegistry, GatewayEvent, Observer, Page};
+use flashrig_clock::Stamp;
 use flashrig_record::Attempt;
 
 /// Where Prometheus finds the metrics. Never forwarded.
 pub const METRICS_PATH: &str = "/metrics";
 /// Where a watchdog finds that the gateway serves. Never forwarded.
 pub const HEALTH_PATH: &str = "/flashrig/health";
-/// Requests that are told and not yet shown; a terminal that stands still must not fill the memory.
+/// Finished requests that are not shown yet; a terminal that stands still must not fill the memory.
 const MOST_UNSHOWN: usize = 1024;
 
-/// A request that ended, as it is told to who shows it.
+/// A request that ended.
 #[derive(Clone, Debug)]
 pub struct FinishedRequest {
     /// Whose it was.
@@ -37,6 +38,8 @@ pub struct Snapshot {
     pub clients: Vec<ClientSnapshot>,
     /// The lag of the gateway's event loop, in seconds.
     pub lag: Histogram,
+    /// Lines that the log lost; `None` without a log.
+    pub lost_log_lines: Option<u64>,
 }
 
 /// One client at one moment.
@@ -44,10 +47,10 @@ pub struct Snapshot {
 pub struct ClientSnapshot {
     /// Its name.
     pub name: Arc<str>,
-    /// Requests in flight.
+    /// How many requests are in flight.
     pub in_flight: u32,
-    /// Those of them that have no generated token yet.
-    pub waiting: u32,
+    /// Those of them whose body was read, in the order of their numbers.
+    pub requests: Vec<LiveRequest>,
     /// What its requests add up to.
     pub figures: ClientFigures,
 }
@@ -57,7 +60,7 @@ pub struct ClientSnapshot {
 pub struct StandingStats {
     clients: Mutex<BTreeMap<Arc<str>, Arc<Client>>>,
     lag: Mutex<Histogram>,
-    reported: mpsc::Sender<FinishedRequest>,
+    finished: mpsc::Sender<FinishedRequest>,
     log: Option<LogWriter>,
     /// For the observers that it makes.
     own: Weak<Self>,
@@ -67,47 +70,57 @@ pub struct StandingStats {
 struct Client {
     name: Arc<str>,
     activity: watch::Receiver<Activity>,
-    client_stats: Mutex<ClientStats>,
+    stats: Mutex<ClientStats>,
 }
 
 impl StandingStats {
-    /// A stats without clients, and what tells of the requests that end. Those that nobody takes
-    /// off in time are left out there, but not in the figures or in the log.
+    /// Statistics without clients, and the requests that end, for who shows them. Those that are not
+    /// taken off in time are left out there, but not in the figures or in the log.
     pub fn new(log: Option<LogWriter>) -> (Arc<Self>, mpsc::Receiver<FinishedRequest>) {
-        let (reported, received) = mpsc::channel(MOST_UNSHOWN);
+        let (sender, receiver) = mpsc::channel(MOST_UNSHOWN);
         let stats = Arc::new_cyclic(|own| Self {
             clients: Mutex::default(),
             lag: Mutex::new(Histogram::new(LAG)),
-            reported,
+            finished: sender,
             log,
             own: own.clone(),
         });
-        (stats, received)
+        (stats, receiver)
     }
 
-    /// Takes in how late the event loop was, in seconds.
-    pub fn lag(&self, seconds: f64) {
-        self.lag.lock().note(seconds);
+    /// Records how late the event loop was, in seconds.
+    pub fn record_lag(&self, seconds: f64) {
+        self.lag.lock().record(seconds);
     }
 
     /// All clients now.
     pub fn snapshot(&self) -> Snapshot {
+        let now = Stamp::now();
         let clients: Vec<_> = self.clients.lock().values().cloned().collect();
         Snapshot {
-            clients: clients.iter().map(|client| client.snapshot()).collect(),
+            clients: clients.iter().map(|client| client.snapshot(now)).collect(),
             lag: self.lag.lock().clone(),
+            lost_log_lines: self.log.as_ref().map(LogWriter::lost),
+        }
+    }
+
+    /// Has the log write what is queued. Waits for a disk that hangs no longer than
+    /// [`FLUSH_LIMIT`](super::log::FLUSH_LIMIT).
+    pub fn close_log(&self) {
+        if let Some(log) = &self.log {
+            log.close();
         }
     }
 
     fn finished(&self, client: &Client, attempt: &Attempt) {
-        let received = FinishedRequest {
+        let finished = FinishedRequest {
             client: Arc::clone(&client.name),
             attempt: Box::new(attempt.clone()),
         };
         if let Some(log) = &self.log {
-            log.write(received.clone());
+            log.write(finished.clone());
         }
-        let _ = self.reported.try_send(received);
+        let _ = self.finished.try_send(finished);
     }
 }
 
@@ -117,12 +130,12 @@ impl ClientRegistry for StandingStats {
         let client = Arc::new(Client {
             name: Arc::clone(&name),
             activity,
-            client_stats: Mutex::default(),
+            stats: Mutex::default(),
         });
         self.clients.lock().insert(name, Arc::clone(&client));
         let stats = self.own.clone();
         Box::new(move |event: GatewayEvent| {
-            client.client_stats.lock().handle(&event);
+            client.stats.lock().handle(&event);
             if let (GatewayEvent::Finished(attempt), Some(stats)) = (&event, stats.upgrade()) {
                 stats.finished(&client, attempt);
             }
@@ -146,16 +159,32 @@ impl ClientRegistry for StandingStats {
     }
 }
 
+impl ClientSnapshot {
+    /// How many requests in flight have no generated token yet, queued ones included.
+    pub fn without_token(&self) -> u32 {
+        let generating = |one: &&LiveRequest| matches!(one.state, LiveState::Generating { .. });
+        self.in_flight.saturating_sub(self.count(generating))
+    }
+
+    /// How many are in the gate's queue.
+    pub fn queued(&self) -> u32 {
+        self.count(|one| matches!(one.state, LiveState::Queued(_)))
+    }
+
+    fn count(&self, wanted: impl FnMut(&&LiveRequest) -> bool) -> u32 {
+        let count = self.requests.iter().filter(wanted).count();
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
+}
+
 impl Client {
-    fn snapshot(&self) -> ClientSnapshot {
-        let client_stats = self.client_stats.lock();
-        let in_flight = self.activity.borrow().in_flight;
-        let generating = u32::try_from(client_stats.generating()).unwrap_or(u32::MAX);
+    fn snapshot(&self, now: Stamp) -> ClientSnapshot {
+        let stats = self.stats.lock();
         ClientSnapshot {
             name: Arc::clone(&self.name),
-            in_flight,
-            waiting: in_flight.saturating_sub(generating),
-            figures: client_stats.figures.clone(),
+            in_flight: self.activity.borrow().in_flight,
+            requests: stats.requests(now),
+            figures: stats.figures.clone(),
         }
     }
 }

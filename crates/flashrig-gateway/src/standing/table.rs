@@ -1,106 +1,73 @@
-//! A snapshot, and a request, as people read them. Pure.
+//! A snapshot as people read it while the gateway runs. Pure.
 
-use super::client_stats::{is_refusal, refusal_kind, word};
-use super::stats::{ClientSnapshot, FinishedRequest, Snapshot};
-use flashrig_record::{Outcome, Role};
+use super::client_stats::{LiveRequest, LiveState, name_of};
+use super::grid::{lines, or_dash, percent, seconds};
+use super::stats::{ClientSnapshot, Snapshot};
 
-const HEAD: [&str; 9] = [
-    "client", "active", "waiting", "TTFT", "median", "tok/s", "requests", "refused", "cached",
+/// Requests in flight that are shown, over all clients.
+const MOST_REQUESTS: usize = 16;
+
+const HEAD: [&str; 10] = [
+    "client", "active", "queue", "waiting", "TTFT", "median", "tok/s", "done", "refused", "cached",
 ];
 
-/// The table's lines: a head, and one for each client. `active` are requests in flight, `waiting`
-/// those of them without a generated token yet, `TTFT` is the latest answer's and its median.
+/// The table's lines: a head, one for each client, and one for each of its requests in flight.
+///
+/// `active` are requests in flight; of these, `queue` are held at the gate and `waiting` are in the
+/// server without a token. `TTFT` is that of the answer that last began. `median` and `tok/s` are
+/// of the latest answers that ended.
 pub fn table(snapshot: &Snapshot) -> Vec<String> {
+    let clients = &snapshot.clients;
     let head = HEAD.map(str::to_owned);
-    let rows: Vec<[String; 9]> = std::iter::once(head)
-        .chain(snapshot.clients.iter().map(row))
+    let rows: Vec<[String; 10]> = std::iter::once(head)
+        .chain(clients.iter().map(row))
         .collect();
-    let widths: Vec<usize> = (0..HEAD.len())
-        .map(|column| rows.iter().map(|row| row[column].chars().count()).max())
-        .map(Option::unwrap_or_default)
-        .collect();
-    rows.iter()
-        .map(|row| {
-            let cells = row.iter().zip(&widths).enumerate();
-            let cells = cells.map(|(column, (cell, width))| match column {
-                0 => format!("{cell:<width$}"),
-                _ => format!("{cell:>width$}"),
-            });
-            cells.collect::<Vec<_>>().join("  ")
-        })
-        .collect()
+    let mut grid = lines(&rows).into_iter();
+    let mut shown: Vec<String> = grid.next().into_iter().collect();
+    let mut left = MOST_REQUESTS;
+    for (line, client) in grid.zip(clients) {
+        shown.push(line);
+        let requests = &client.requests;
+        shown.extend(requests.iter().take(left).map(request));
+        if requests.len() > left {
+            shown.push(format!("  and {} more in flight", requests.len() - left));
+        }
+        left = left.saturating_sub(requests.len());
+    }
+    shown
 }
 
-fn row(client: &ClientSnapshot) -> [String; 9] {
+fn row(client: &ClientSnapshot) -> [String; 10] {
     let figures = &client.figures;
+    let queued = client.queued();
     [
         client.name.to_string(),
         client.in_flight.to_string(),
-        client.waiting.to_string(),
+        queued.to_string(),
+        client.without_token().saturating_sub(queued).to_string(),
         seconds(figures.last_ttft_s),
         seconds(figures.median_ttft_s()),
         or_dash(figures.tokens_per_s(), |rate| format!("{rate:.1}")),
         figures.ended().to_string(),
         figures.refused().to_string(),
-        or_dash(figures.cached_share(), |share| {
-            format!("{:.0}%", share * 100.0)
-        }),
+        percent(figures.cached_share()),
     ]
 }
 
-/// A line for a request that ended; `None` for a probe that went well.
-pub fn finished_line(received: &FinishedRequest) -> Option<String> {
-    let attempt = &received.attempt;
-    if attempt.role == Role::Probe && attempt.outcome == Outcome::Complete {
-        return None;
-    }
-    let clocks = &attempt.clocks;
-    let status = or_dash(attempt.status, |status| status.to_string());
-    let mut line = format!(
-        "{}  {} {} {}  {status} {}  {}",
-        received.client,
-        word(&attempt.role),
-        attempt.method,
-        attempt.path,
-        word(&attempt.outcome).replace('_', " "),
-        seconds(Some(clocks.end_s.0 - clocks.head_s.0)),
-    );
-    if let Some(first) = clocks.first_token_s {
-        line += &format!(", TTFT {}", seconds(Some(first.0 - clocks.head_s.0)));
-    }
-    if let Some(input) = attempt.input_tokens {
-        line += &format!(", {input} in");
-        if let Some(cached) = attempt.cached_tokens {
-            line += &format!(" ({cached} cached)");
+fn request(request: &LiveRequest) -> String {
+    let state = match request.state {
+        LiveState::Queued(s) => format!("in the queue for {}", seconds(Some(s))),
+        LiveState::Waiting(s) => format!("no token after {}", seconds(Some(s))),
+        LiveState::Generating {
+            ttft_s,
+            events_per_s,
+        } => {
+            let rate = events_per_s.map(|rate| format!(", {rate:.1} events/s"));
+            let ttft = seconds(Some(ttft_s));
+            format!("TTFT {ttft}{}", rate.unwrap_or_default())
         }
-    }
-    if let Some(output) = attempt.output_tokens {
-        line += &format!(", {output} out");
-    }
-    if is_refusal(attempt.outcome) {
-        line += &format!(", {}", refusal_kind(attempt).replace('_', " "));
-    }
-    if let (true, Some(error)) = (is_refusal(attempt.outcome), &attempt.error) {
-        let one_line: String = error
-            .message
-            .chars()
-            .map(|c| if c.is_control() { ' ' } else { c })
-            .take(200)
-            .collect();
-        line += &format!(": {one_line}");
-    }
-    Some(line)
-}
-
-fn seconds(seconds: Option<f64>) -> String {
-    or_dash(seconds, |seconds| match seconds {
-        s if s < 10.0 => format!("{s:.2} s"),
-        s => format!("{s:.1} s"),
-    })
-}
-
-fn or_dash<T>(value: Option<T>, message: impl FnOnce(T) -> String) -> String {
-    value.map_or_else(|| "–".to_owned(), message)
+    };
+    format!("  #{} {}: {state}", request.number, name_of(&request.role))
 }
 
 #[cfg(test)]
@@ -110,61 +77,68 @@ mod tests {
     use super::super::histogram::{Histogram, LAG};
     use super::*;
     use crate::GatewayEvent;
-    use flashrig_record::{ErrorDetail, RefusalKind};
+    use flashrig_record::Role;
+
+    fn client(name: &str, requests: Vec<LiveRequest>, stats: ClientStats) -> ClientSnapshot {
+        ClientSnapshot {
+            name: name.into(),
+            in_flight: requests.len() as u32,
+            requests,
+            figures: stats.figures,
+        }
+    }
+
+    fn shown(clients: Vec<ClientSnapshot>) -> Vec<String> {
+        table(&Snapshot {
+            clients,
+            lag: Histogram::new(LAG),
+            lost_log_lines: None,
+        })
+    }
 
     #[test]
-    fn the_table_has_a_line_for_each_client_in_columns_and_unknown_is_a_dash() {
+    fn the_table_has_a_line_for_each_client_and_each_request_in_flight_and_unknown_is_a_dash() {
         let mut busy = ClientStats::default();
         busy.handle(&GatewayEvent::Finished(Box::new(answered())));
-        let client = |name: &str, in_flight, client_stats: ClientStats| ClientSnapshot {
-            name: name.into(),
-            in_flight,
-            waiting: 1,
-            figures: client_stats.figures,
-        };
-        let snapshot = Snapshot {
-            clients: vec![
-                client("anna", 2, busy),
-                client("bert-with-a-name", 0, ClientStats::default()),
-            ],
-            lag: Histogram::new(LAG),
-        };
+        busy.figures.last_ttft_s = Some(0.41);
+        let states = [
+            LiveState::Generating {
+                ttft_s: 0.41,
+                events_per_s: Some(38.04),
+            },
+            LiveState::Waiting(3.2),
+            LiveState::Queued(12.0),
+        ];
+        let requests = states.iter().zip(12..).map(|(state, number)| LiveRequest {
+            number,
+            role: Role::Main,
+            state: *state,
+        });
+        let busy = client("anna", requests.collect(), busy);
+        let idle = client("bert-with-a-name", Vec::new(), ClientStats::default());
         assert_eq!(
-            table(&snapshot),
+            shown(vec![busy, idle]),
             [
-                "client            active  waiting    TTFT  median  tok/s  requests  refused  cached",
-                "anna                   2        1  1.00 s  1.00 s   10.0         1        0     40%",
-                "bert-with-a-name       0        1       –       –      –         0        0       –",
+                "client            active  queue  waiting    TTFT  median  tok/s  done  refused  cached",
+                "anna                   3      1        1  0.41 s  1.00 s   10.0     1        0     40%",
+                "  #12 main: TTFT 0.41 s, 38.0 events/s",
+                "  #13 main: no token after 3.20 s",
+                "  #14 main: in the queue for 12.0 s",
+                "bert-with-a-name       0      0        0       –       –      –     0        0       –",
             ]
         );
     }
 
     #[test]
-    fn a_request_is_told_on_one_line_whatever_the_server_said() {
-        let mut attempt = answered();
-        let reported = |attempt: &flashrig_record::Attempt| {
-            finished_line(&FinishedRequest {
-                client: "anna".into(),
-                attempt: Box::new(attempt.clone()),
-            })
-        };
-        assert_eq!(
-            reported(&attempt).unwrap(),
-            "anna  main POST /v1/messages  200 complete  3.50 s, TTFT 1.00 s, 100 in (40 cached), 21 out"
-        );
-        attempt.outcome = Outcome::Refused;
-        attempt.refusal = Some(RefusalKind::ContextTooSmall);
-        attempt.error = Some(ErrorDetail {
-            message: "too\nlong\u{1b}[2J".to_owned(),
-            ..ErrorDetail::default()
+    fn however_many_requests_are_in_flight_the_table_stays_short() {
+        let requests = (1..=40).map(|number| LiveRequest {
+            number,
+            role: Role::Main,
+            state: LiveState::Waiting(1.0),
         });
-        let line = reported(&attempt).unwrap();
-        assert!(
-            line.ends_with(", context too small: too long [2J"),
-            "{line}"
-        );
-        let mut probe = answered();
-        probe.role = Role::Probe;
-        assert_eq!(reported(&probe), None);
+        let one = client("anna", requests.collect(), ClientStats::default());
+        let lines = shown(vec![one]);
+        assert_eq!(lines.len(), 2 + MOST_REQUESTS + 1);
+        assert_eq!(lines.last().unwrap(), "  and 24 more in flight");
     }
 }

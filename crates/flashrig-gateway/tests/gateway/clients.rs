@@ -26,10 +26,10 @@ async fn without_tokens_a_client_is_named_by_its_path_and_the_server_sees_the_re
         assert_eq!(asked.header("authorization"), Some("Bearer server-key"));
         server.answer("200 OK", "{}").await;
         assert_eq!(client.response().await.status, 200);
-        let received = rig.received().await;
-        assert_eq!((&*received.client, &*received.attempt.path), (name, CHAT));
+        let finished = rig.finished().await;
+        assert_eq!((&*finished.client, &*finished.attempt.path), (name, CHAT));
         assert_eq!(
-            (received.attempt.number, received.attempt.role),
+            (finished.attempt.number, finished.attempt.role),
             (1, Role::Main)
         );
     }
@@ -48,9 +48,9 @@ async fn with_tokens_a_client_is_named_by_its_own_and_nobody_else_comes_in() {
         let mut client = rig.post(path, token).await;
         let response = client.response().await;
         assert_eq!(response.status, 401, "{path} {token:?}");
-        let received = rig.received().await;
-        assert_eq!(&*received.client, "(unknown)");
-        assert_eq!(received.attempt.outcome, Outcome::RejectedByGateway);
+        let finished = rig.finished().await;
+        assert_eq!(&*finished.client, "(unknown)");
+        assert_eq!(finished.attempt.outcome, Outcome::RejectedByGateway);
     }
     for path in [CHAT, "/client/bert/v1/chat/completions"] {
         let mut client = rig.post(path, Some("tb")).await;
@@ -58,7 +58,7 @@ async fn with_tokens_a_client_is_named_by_its_own_and_nobody_else_comes_in() {
         assert_eq!(asked.line(), format!("POST {CHAT}"));
         server.answer("200 OK", "{}").await;
         client.response().await;
-        assert_eq!(&*rig.received().await.client, "bert");
+        assert_eq!(&*rig.finished().await.client, "bert");
     }
 }
 
@@ -111,7 +111,7 @@ async fn metrics_are_well_formed_and_hold_what_happened() {
     server.send_chunk(END).await;
     server.end_stream().await;
     client.chunks_until("[DONE]").await;
-    assert_eq!(rig.received().await.attempt.outcome, Outcome::Complete);
+    assert_eq!(rig.finished().await.attempt.outcome, Outcome::Complete);
 
     // Whatever a server calls it, the label is one of flashrig's own kinds.
     let mut refused = rig.post("/client/anna/v1/chat/completions", None).await;
@@ -119,7 +119,7 @@ async fn metrics_are_well_formed_and_hold_what_happened() {
     let body = r#"{"error":{"type":"bad \"kind\"\\\n","message":"no"}}"#;
     server.answer("400 Bad Request", body).await;
     assert_eq!(refused.response().await.status, 400);
-    rig.received().await;
+    rig.finished().await;
 
     let after = rig.metrics().await;
     let kind = [
@@ -182,7 +182,7 @@ async fn one_gate_holds_all_clients_and_lets_a_side_request_of_another_client_go
     assert_eq!(asked.body, CHAT_BODY.as_bytes());
     serving.answer("200 OK", "{}").await;
     for client in ["anna", "bert", "anna"] {
-        assert_eq!(&*rig.received().await.client, client);
+        assert_eq!(&*rig.finished().await.client, client);
     }
     let after = rig.metrics().await;
     let waits = after.get("flashrig_gate_wait_seconds_sum", &[("client", "bert")]);
@@ -199,7 +199,7 @@ async fn made_up_names_cannot_fill_the_memory() {
         let (mut server, _) = rig.server.request().await;
         server.answer("200 OK", "{}").await;
         client.response().await;
-        rig.received().await;
+        rig.finished().await;
     }
     let snapshot = rig.stats.snapshot();
     assert!(snapshot.clients.len() <= 68, "{}", snapshot.clients.len());
@@ -227,7 +227,7 @@ async fn draining_takes_nothing_new_and_lets_a_stream_come_to_its_end() {
     let draining = tokio::spawn(async move {
         rig.standing.drain().await;
         rig.standing.close().await;
-        rig.received.recv().await.unwrap()
+        rig.finished.recv().await.unwrap()
     });
     // A connection that only waits for its next request is closed, and the port is no more.
     idle.closed().await;
@@ -250,10 +250,10 @@ async fn closing_cuts_off_what_is_left_and_says_so_in_its_row() {
     let (mut server, _) = rig.server.request().await;
     soon(rig.standing.close()).await;
     server.closed().await;
-    let received = soon(rig.received.recv()).await.unwrap();
-    assert_eq!(received.attempt.outcome, Outcome::ClientAborted);
+    let finished = soon(rig.finished.recv()).await.unwrap();
+    assert_eq!(finished.attempt.outcome, Outcome::ClientAborted);
     assert_eq!(
-        received.attempt.error.unwrap().kind.as_deref(),
+        finished.attempt.error.unwrap().kind.as_deref(),
         Some("session_closed")
     );
 }

@@ -2,16 +2,9 @@
 
 #![cfg(target_os = "linux")]
 
-use std::time::Duration;
-
 use crate::gateway_rig::*;
-use crate::upstream::{Peer, soon};
+use crate::upstream::{Peer, let_connections_settle, soon};
 use flashrig_record::Outcome;
-
-/// Waits as long as a connection has to stay open before it is used again.
-async fn settle() {
-    tokio::time::sleep(Duration::from_millis(300)).await;
-}
 
 /// An answer after which the connection stays open.
 async fn answer(server: &mut Peer) {
@@ -29,7 +22,7 @@ async fn the_next_request_takes_the_connection_of_the_one_before() {
         answer(&mut server).await;
         assert_eq!(client.response().await.status, 200);
         if number < 2 {
-            settle().await;
+            let_connections_settle().await;
             client.send(post(CHAT, CHAT_BODY)).await;
             server.request().await;
         }
@@ -51,7 +44,7 @@ async fn streams_leave_their_connection_to_the_next_request_too() {
         server.end_stream().await;
         assert!(client.response().await.whole);
         if number == 0 {
-            settle().await;
+            let_connections_settle().await;
             client.send(post(CHAT, CHAT_BODY)).await;
             server.request().await;
         }
@@ -80,7 +73,7 @@ async fn a_connection_that_the_server_closes_while_it_is_idle_costs_no_request()
     answer(&mut server).await;
     client.response().await;
     drop(server);
-    settle().await;
+    let_connections_settle().await;
     // The close is heard in order with this connection's, which comes after it.
     let mut other = rig.client().await;
     other.send("GET /x HTTP/1.1\r\nHost: g\r\n\r\n").await;

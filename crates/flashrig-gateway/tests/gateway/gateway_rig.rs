@@ -13,7 +13,7 @@ use flashrig_record::Attempt;
 use crate::upstream::{Peer, Upstream, soon};
 
 pub const TOKEN: &str = "session-token";
-pub const KEY: &str = "server-key";
+pub const KEY: &str = "server-key-1";
 
 /// A session, its server, and what its listener heard.
 pub struct Rig {

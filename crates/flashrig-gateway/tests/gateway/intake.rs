@@ -83,8 +83,8 @@ async fn the_servers_key_replaces_the_clients_token_and_other_headers_stay() {
     client.send(head).await;
     let (mut server, request) = rig.server.request().await;
     assert_eq!(request.line(), "POST /v1/messages?beta=true");
-    assert_eq!(request.header("authorization"), Some("Bearer server-key"));
-    assert_eq!(request.header("x-api-key"), Some("server-key"));
+    assert_eq!(request.header("authorization"), Some("Bearer server-key-1"));
+    assert_eq!(request.header("x-api-key"), Some("server-key-1"));
     assert_eq!(request.header("accept-encoding"), Some("gzip, br"));
     assert_eq!(
         format!("http://{}", request.header("host").unwrap()),

@@ -17,6 +17,7 @@ mod gate;
 mod gateway_rig;
 mod hostile;
 mod intake;
+mod limits;
 mod origins;
 mod probes;
 mod refusals;

@@ -38,9 +38,9 @@ async fn what_a_web_page_sends_is_a_403_in_the_clients_dialect_and_a_row_and_nev
         assert_eq!(error["type"], "permission_error", "{headers}");
         let message = error["message"].as_str().unwrap();
         assert!(message.contains("--client NAME=TOKEN"), "{message}");
-        let received = rig.received().await;
-        assert_eq!(&*received.client, "(unknown)");
-        let row = &received.attempt;
+        let finished = rig.finished().await;
+        assert_eq!(&*finished.client, "(unknown)");
+        let row = &finished.attempt;
         assert_eq!(
             (row.outcome, row.status),
             (Outcome::RejectedByGateway, Some(403))
@@ -116,5 +116,5 @@ async fn with_tokens_the_token_tells_and_a_page_that_has_one_is_somebodys_own() 
     let (mut server, _) = rig.server.request().await;
     server.answer("200 OK", "{}").await;
     assert_eq!(client.response().await.status, 200);
-    assert_eq!(&*rig.received().await.client, "anna");
+    assert_eq!(&*rig.finished().await.client, "anna");
 }

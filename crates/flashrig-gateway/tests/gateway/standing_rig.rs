@@ -21,7 +21,7 @@ pub struct Rig {
     pub server: Upstream,
     pub standing: Standing,
     pub stats: Arc<StandingStats>,
-    pub received: mpsc::Receiver<FinishedRequest>,
+    pub finished: mpsc::Receiver<FinishedRequest>,
 }
 
 impl Rig {
@@ -30,9 +30,17 @@ impl Rig {
     }
 
     pub async fn gated(tokens: &[(&str, &str)], gate: Option<Arc<Gate>>) -> Self {
+        Self::with(tokens, gate, Limits::standing()).await
+    }
+
+    pub async fn limited(tokens: &[(&str, &str)], limits: Limits) -> Self {
+        Self::with(tokens, None, limits).await
+    }
+
+    async fn with(tokens: &[(&str, &str)], gate: Option<Arc<Gate>>, limits: Limits) -> Self {
         let server = Upstream::bind().await;
         let key = Some(Secret::new("server-key"));
-        let (stats, received) = StandingStats::new(None);
+        let (stats, finished) = StandingStats::new(None);
         let config = StandingConfig {
             listen: "127.0.0.1:0".parse().unwrap(),
             tokens: tokens
@@ -40,7 +48,7 @@ impl Rig {
                 .map(|(name, token)| (ClientName::new(name).unwrap(), Secret::new(*token)))
                 .collect(),
             upstream: Target::new(&server.url(), key, KeyStyle::ByDialect).unwrap(),
-            limits: Limits::default(),
+            limits,
             gate,
             answer_probes: None,
             origin: Origin::now(),
@@ -50,7 +58,7 @@ impl Rig {
             server,
             standing,
             stats,
-            received,
+            finished,
         }
     }
 
@@ -79,8 +87,8 @@ impl Rig {
         Metrics::read(&String::from_utf8(page.body).unwrap())
     }
 
-    pub async fn received(&mut self) -> FinishedRequest {
-        soon(self.received.recv()).await.unwrap()
+    pub async fn finished(&mut self) -> FinishedRequest {
+        soon(self.finished.recv()).await.unwrap()
     }
 }
 

@@ -7,13 +7,14 @@
 mod system;
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::net::TcpStream;
 
 use flashrig_clock::Stamp;
@@ -21,7 +22,7 @@ pub use system::KEEPS_CONNECTIONS;
 
 /// How long a connection to a server has to have stayed open after an answer before it is used
 /// again: some servers (llama.cpp) close theirs after a stream without having said so, and that
-/// has to be heard first. llama.cpp does so 40 to 90 ms after the last chunk on a machine with
+/// must be noticed first. llama.cpp does so 40 to 90 ms after the last chunk on a machine with
 /// nothing else to do, though it promises to keep the connection for 5 s.
 pub const SETTLED: Duration = Duration::from_millis(250);
 
@@ -55,11 +56,7 @@ impl SocketWatch {
 
     /// Ready once there were more than `known` flushes.
     pub fn poll_flushed(&self, known: u64, cx: &mut Context<'_>) -> Poll<()> {
-        let mut on_flush = self
-            .0
-            .on_flush
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut on_flush = self.0.on_flush.lock();
         if self.flushes() > known {
             return Poll::Ready(());
         }
@@ -68,11 +65,7 @@ impl SocketWatch {
     }
 
     fn flushed(&self) {
-        let mut on_flush = self
-            .0
-            .on_flush
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut on_flush = self.0.on_flush.lock();
         self.0.flushes.fetch_add(1, Ordering::Relaxed);
         if let Some(waker) = on_flush.take() {
             waker.wake();
@@ -90,6 +83,7 @@ pub struct StampedStream {
 }
 
 impl StampedStream {
+    /// A stream whose reads and flushes are noted.
     pub fn new(stream: TcpStream) -> (Self, SocketWatch) {
         let watch = SocketWatch(Arc::new(Notes {
             last_read: AtomicU64::new(Stamp::now().0),
@@ -121,6 +115,7 @@ impl StampedStream {
         }
     }
 
+    /// The socket itself.
     pub fn into_inner(self) -> TcpStream {
         self.inner.into_inner()
     }

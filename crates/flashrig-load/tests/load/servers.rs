@@ -182,7 +182,9 @@ async fn nobody_there_is_said_at_once() {
     let error = trouble(&url).await;
     assert!(matches!(error, LoadError::Unreachable(_)), "{error:?}");
     assert!(
-        error.to_string().contains("no server answers at 127.0.0.1"),
+        error
+            .to_string()
+            .contains("cannot connect to the server at 127.0.0.1"),
         "{error}"
     );
 }

@@ -1,13 +1,12 @@
 //! What a session sends and what it makes of the answers.
 
-use std::time::Duration;
-
 use std::collections::HashSet;
 
 use flashrig_load::{LoadDialect, Meter, Prepared, SessionPlan, calibrate};
 use flashrig_record::{Role, Turn};
 
 use super::counting::{Counting, Manner};
+use super::upstream::let_connections_settle;
 use super::{client, plan};
 
 async fn session(server: &Counting, plan: SessionPlan) -> Vec<Turn> {
@@ -121,8 +120,7 @@ async fn a_session_keeps_its_connection_and_every_request_has_a_row() {
     session.cold(&client).await;
     let before = server.connections();
     for index in 1..=5 {
-        // A connection has to stay open for a moment before it is used again.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        let_connections_settle().await;
         session.warm(&client, index).await;
     }
     assert_eq!(server.connections(), before);

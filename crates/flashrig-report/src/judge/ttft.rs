@@ -4,7 +4,7 @@ use super::models::of_load;
 use crate::judge::life::restarted;
 use crate::stats::median;
 use flashrig_clock::Seconds;
-use flashrig_config::{format_seconds, format_tokens};
+use flashrig_config::format_seconds;
 use flashrig_record::{
     CellStopReason, Lane, LoadRun, LoadVerdict, LoadWarning, Measured, Outcome, StopKind,
     StoppedBecause, TtftReason, TtftRow, TtftSpread, Turn,
@@ -228,7 +228,7 @@ pub fn verdict(
         warnings.push(LoadWarning::AnswerLengthNotFixed);
     }
     LoadVerdict {
-        answer: sentence(run, rows, stopped_because),
+        answer: sentence(rows),
         fits: Vec::new(),
         warnings,
     }
@@ -253,47 +253,24 @@ fn losses(
     })
 }
 
-fn sentence(run: &LoadRun, rows: &[TtftRow], stopped_because: Option<&StoppedBecause>) -> String {
-    let reported: Vec<(&TtftRow, TtftSpread)> = rows
-        .iter()
-        .filter_map(|row| Some((row, row.ttft_s?)))
-        .collect();
-    let size = run.spec.contexts.first().copied().unwrap_or(0);
-    let measured = match reported.as_slice() {
-        [] => "No first token was measured".to_owned(),
-        [(row, spread)] => format!(
-            "The first token of a prompt of {} tokens took {}{}",
-            format_tokens(size),
-            in_seconds(spread.median),
-            at_once(row, *spread)
-        ),
-        [(first, alone), .., (last, spread)] => format!(
-            "The first token of a prompt of {} tokens took {}{} and {}{}",
-            format_tokens(size),
-            in_seconds(alone.median),
-            at_once(first, *alone),
-            in_seconds(spread.median),
-            at_once(last, *spread)
-        ),
+/// `median TTFT 641 ms alone, 968 ms with 2 at once (worst 1.28 s)`.
+fn sentence(rows: &[TtftRow]) -> String {
+    let measured = rows.iter().filter_map(|row| Some((row, row.ttft_s?)));
+    let measured: Vec<(&TtftRow, TtftSpread)> = measured.collect();
+    let times = match measured.as_slice() {
+        [] => return "no TTFT was measured".to_owned(),
+        [only] => at_once(*only),
+        [first, .., last] => format!("{}, {}", at_once(*first), at_once(*last)),
     };
-    match stopped_because {
-        None => format!("{measured}."),
-        Some(message) => format!("{measured}. Then {message}."),
-    }
+    format!("median TTFT {times}")
 }
 
-fn at_once(row: &TtftRow, spread: TtftSpread) -> String {
+fn at_once((row, spread): (&TtftRow, TtftSpread)) -> String {
+    let [median, worst] = [spread.median, spread.worst].map(|s| format_seconds(s.0));
     match row.agents {
-        1 => " alone".to_owned(),
-        n => format!(
-            " with {n} at once (median; worst {})",
-            in_seconds(spread.worst)
-        ),
+        1 => format!("{median} alone"),
+        n => format!("{median} with {n} at once (worst {worst})"),
     }
-}
-
-fn in_seconds(value: Seconds) -> String {
-    format_seconds(value.0)
 }
 
 #[cfg(test)]

@@ -1,168 +1,154 @@
-//! The report of `sweep` as the terminal shows it.
+//! The report of `sweep`.
 
 mod proofs;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
-use console::Style;
+use super::figures::{count, float};
+use super::head::{self, ending, head, made_up, unfinished};
+use super::page::{Page, View};
+use crate::judge::sweep::row_name;
+use flashrig_config::plural;
+use flashrig_record::{Sweep, SweepWarning, UnitServer};
 
-use super::figures::count;
-use crate::head;
-use flashrig_record::{RunState, Sweep, UnitServer};
-use tables::tables;
-
-/// Columns of a terminal that everybody has.
-const WIDTH: usize = 100;
-/// Words of faults that are shown of each combination; the record has all.
+/// Faults that are shown of each combination; the record has all.
 const FAULTS_SHOWN: usize = 4;
 
 /// Renders a judged sweep.
-pub fn text(sweep: &Sweep) -> String {
-    let mut out = String::new();
-    head(sweep, &mut out);
+pub fn text(sweep: &Sweep, view: View) -> String {
+    let mut page = Page::new(view);
     let verdict = sweep.verdict.as_ref();
-    if sweep.units.is_empty() {
-        let _ = writeln!(out, "\nNothing was measured.");
-    } else {
-        let _ = writeln!(out);
-        for sentence in verdict.iter().flat_map(|v| &v.answer) {
-            let _ = writeln!(out, "{}", Style::new().bold().apply_to(sentence));
+    let sentences = verdict.map(|v| v.answer.as_slice()).unwrap_or_default();
+    head(
+        &mut page,
+        &answer(sweep, sentences),
+        &conditions(sweep),
+        &settings(sweep),
+    );
+    page.line(&format!("measuring: {}", command(sweep)));
+    if !sweep.units.is_empty() {
+        for sentence in sentences.iter().skip(1) {
+            page.line(sentence);
         }
-        tables(sweep, &mut out);
-        faults(sweep, &mut out);
-        let warnings = verdict.map(|v| v.warnings.as_slice()).unwrap_or_default();
-        if !warnings.is_empty() {
-            let _ = writeln!(out);
-        }
-        for warning in warnings {
-            let _ = writeln!(out, "  mind: {warning}");
-        }
+        tables::tables(sweep, &mut page);
+        faults(sweep, &mut page);
+        page.gap();
+        // The first line says that there was one round.
+        let notes = verdict.iter().flat_map(|v| &v.warnings);
+        page.notes(notes.filter(|note| **note != SweepWarning::OneRound));
     }
-    let again = "(flashrig sweep --resume with its folder goes on)";
-    match (sweep.state, &sweep.stopped_because) {
-        (RunState::Finished, _) => {}
-        (RunState::Unfinished, _) => {
-            let _ = writeln!(
-                out,
-                "The sweep is not finished: it goes on, or flashrig was killed {again}."
-            );
-        }
-        (_, because) => {
-            let because = because
-                .as_ref()
-                .map_or_else(|| "for an unknown reason".to_owned(), ToString::to_string);
-            let _ = writeln!(out, "Stopped early: {because} {again}.");
-        }
-    }
-    // Tables pad their last column.
-    let lines: Vec<&str> = out.lines().map(str::trim_end).collect();
-    lines.join("\n") + "\n"
+    let because = sweep.stopped_because.as_ref().map(ToString::to_string);
+    ending(&mut page, sweep.state, because.as_deref(), Some("sweep"));
+    page.text()
 }
 
-fn head(sweep: &Sweep, out: &mut String) {
-    let spec = &sweep.spec;
-    let server = sweep.units.iter().find_map(|unit| unit.server.as_ref());
-    if let Some(server) = server.filter(|server| server.simulated) {
-        let mark = Style::new().yellow().bold().apply_to("SIMULATED");
-        let message = match server.speed {
-            Some(speed) if spec.measures == "pair" => {
-                format!("at speed {speed}: agents and their work are real; its speed is made up")
-            }
-            Some(speed) => {
-                format!("at speed {speed}: its speed is made up, and times are its own seconds")
-            }
-            None => "whose speed is made up".to_owned(),
-        };
-        let _ = writeln!(out, "{mark} server {message}.");
+/// How much was measured, and which combination is the best.
+fn answer(sweep: &Sweep, sentences: &[String]) -> Vec<String> {
+    let mut parts: Vec<String> = unfinished(sweep.state).into_iter().collect();
+    if sweep.units.is_empty() {
+        parts.push("nothing was measured".to_owned());
+        return parts;
     }
-    let name = Style::new().bold().apply_to("flashrig");
-    let who = server.map_or_else(|| format!("{} unknown", spec.server), |s| who(sweep, s));
-    let _ = writeln!(out, "{name} sweep · {who}");
-    let _ = writeln!(out, "measuring: {}", command(sweep));
-    let fixed: Vec<String> = spec
-        .settings
-        .iter()
-        .filter(|setting| setting.values.len() == 1)
-        .filter_map(|setting| Some(format!("{}={}", setting.name, setting.values.first()?)))
-        .collect();
-    let combinations = spec.combinations.len();
-    let mut parts = vec![format!(
-        "{combinations} combinations{} × {}",
-        if spec.one_at_a_time {
-            " (one setting at a time)"
-        } else {
-            ""
-        },
-        if spec.rounds == 1 {
-            "1 round".to_owned()
-        } else {
-            format!("{} rounds", spec.rounds)
-        }
-    )];
+    let spec = &sweep.spec;
+    let planned = spec.combinations.len() * spec.rounds as usize;
+    let measured = crate::judge::sweep::measured(sweep);
+    parts.push(format!("{measured} of {planned} measured"));
+    parts.extend(
+        sentences
+            .first()
+            .map(|s| s.trim_end_matches('.').to_owned()),
+    );
+    parts
+}
+
+fn conditions(sweep: &Sweep) -> Vec<String> {
+    let spec = &sweep.spec;
+    let server = first_server(sweep);
+    let version = server.and_then(|server| server.version.as_deref());
+    let one_at_a_time = match spec.one_at_a_time {
+        true => " (one setting at a time)",
+        false => "",
+    };
+    let combinations = spec.combinations.len() as u64;
+    vec![
+        sweep.command.clone(),
+        head::server(&spec.server, version, server.and_then(simulated)),
+        format!("{}{one_at_a_time}", plural(combinations, "combination")),
+        plural(spec.rounds, "round"),
+    ]
+}
+
+fn settings(sweep: &Sweep) -> Vec<String> {
+    let mut parts = Vec::new();
+    if let Some(server) = first_server(sweep) {
+        parts.extend(made_up(simulated(server), &sweep.spec.measures));
+        parts.push(format!("model {}", head::file_name(&server.model)));
+        parts.push(context(sweep, server));
+    }
+    let fixed = sweep.spec.settings.iter().filter(|s| s.values.len() == 1);
+    let fixed = fixed.filter_map(|s| Some(format!("{}={}", s.name, s.values.first()?)));
+    let fixed: Vec<String> = fixed.collect();
     if !fixed.is_empty() {
         parts.push(format!("always {}", fixed.join(", ")));
     }
-    let _ = writeln!(out, "{}", parts.join(" · "));
-    let (seed, time) = (spec.seed, &sweep.started_at);
-    let _ = writeln!(
-        out,
-        "server started anew for each · order by seed {seed} · {time}"
-    );
+    parts.push("server started anew for each measurement".to_owned());
+    parts.push(format!("order by seed {}", sweep.spec.seed));
+    parts.push(sweep.started_at.clone());
+    parts
+}
+
+fn first_server(sweep: &Sweep) -> Option<&UnitServer> {
+    sweep.units.iter().find_map(|unit| unit.server.as_ref())
+}
+
+fn simulated(server: &UnitServer) -> Option<Option<f64>> {
+    server.simulated.then_some(server.speed)
 }
 
 /// The measured command with what the sweep added to it.
 fn command(sweep: &Sweep) -> String {
     let spec = &sweep.spec;
-    let message = spec.command.iter().chain(&spec.added);
-    shell_words::join(message)
+    shell_words::join(spec.command.iter().chain(&spec.added))
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "context lengths are far below 2^53"
-)]
-fn who(sweep: &Sweep, server: &UnitServer) -> String {
-    let version = server.version.as_deref().unwrap_or("version unknown");
-    let known: BTreeSet<Option<u64>> = sweep
-        .units
-        .iter()
-        .filter_map(|unit| Some(unit.server.as_ref()?.context_tokens))
-        .collect();
-    let context = match (known.len(), server.context_tokens) {
+fn context(sweep: &Sweep, server: &UnitServer) -> String {
+    let servers = sweep.units.iter().filter_map(|unit| unit.server.as_ref());
+    let known: BTreeSet<Option<u64>> = servers.map(|server| server.context_tokens).collect();
+    match (known.len(), server.context_tokens) {
         (1, None) => "context unknown".to_owned(),
-        (1, Some(n)) => format!("context {}", count(Some(n as f64))),
+        (1, Some(n)) => format!("context {}", count(float(Some(n)))),
         _ => "context not always the same".to_owned(),
-    };
-    format!(
-        "model {} · {} {version} · {context}",
-        head::file_name(&server.model),
-        sweep.spec.server
-    )
+    }
 }
 
-fn faults(sweep: &Sweep, out: &mut String) {
-    let mut said = false;
+/// What speaks against combinations; those with the same faults stand together.
+fn faults(sweep: &Sweep, page: &mut Page) {
+    let mut groups: Vec<(Vec<String>, Vec<String>)> = Vec::new();
     for row in sweep.rows.iter().filter(|row| !row.faults.is_empty()) {
-        if !std::mem::replace(&mut said, true) {
-            let _ = writeln!(out);
+        let faults: Vec<String> = row.faults.iter().map(ToString::to_string).collect();
+        let name = row_name(sweep, row);
+        match groups.iter_mut().find(|(_, known)| *known == faults) {
+            Some((names, _)) => names.push(name),
+            None => groups.push((vec![name], faults)),
         }
-        for fault in row.faults.iter().take(FAULTS_SHOWN) {
-            let _ = writeln!(
-                out,
-                "  {}: {fault}",
-                crate::judge::sweep::row_name(sweep, row)
-            );
+    }
+    page.gap();
+    for (names, faults) in groups {
+        let names = names.join(" and ");
+        for fault in faults.iter().take(FAULTS_SHOWN) {
+            page.line(&format!("  {names}: {fault}"));
         }
-        let more = row.faults.len().saturating_sub(FAULTS_SHOWN);
+        let more = faults.len().saturating_sub(FAULTS_SHOWN);
         if more > 0 {
-            let _ = writeln!(out, "    and {more} more, in run.json");
+            page.line(&format!("  {names}: and {more} more, in run.json"));
         }
     }
 }
 
-/// A line of progress for a unit that came to its end.
+/// How much time is left, for a line of progress.
 pub fn left(units: usize, seconds: f64) -> String {
     match units {
         0 => "nothing left".to_owned(),
@@ -171,6 +157,3 @@ pub fn left(units: usize, seconds: f64) -> String {
         _ => format!("about {:.1} h left", seconds / 3600.0),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,10 +1,8 @@
 //! Whether each setting of a sweep took effect: value by value, and who says so.
 
-use std::fmt::Write as _;
+use console::measure_text_width;
 
-use console::{Style, measure_text_width, truncate_str};
-
-use super::WIDTH;
+use crate::page::Page;
 use flashrig_record::{ProofSource, Proven, RowProof, Sweep, SweepRow};
 
 /// What is known of a value.
@@ -18,14 +16,14 @@ enum Known {
 }
 
 /// A line for each setting.
-pub fn proofs(sweep: &Sweep, out: &mut String) {
+pub fn proofs(sweep: &Sweep, page: &mut Page) {
     let settings = &sweep.spec.settings;
     let widest = settings.iter().map(|s| measure_text_width(&s.name)).max();
-    let _ = writeln!(out, "\n{}", Style::new().bold().apply_to("Settings"));
+    page.title("Settings");
     for (index, setting) in settings.iter().enumerate() {
         let message = message(sweep, index);
-        let line = format!("  {:<1$}  {message}", setting.name, widest.unwrap_or(0));
-        let _ = writeln!(out, "{}", truncate_str(&line, WIDTH, "…"));
+        let width = widest.unwrap_or(0);
+        page.line(&format!("  {:<width$}  {message}", setting.name));
     }
 }
 
@@ -110,7 +108,7 @@ impl Known {
             Self::DidNothing(by) => format!("did nothing: {by}"),
             Self::Proven(by) => format!("proven by {by}"),
             Self::ProvenInSome(n, of, by) => format!("proven in {n} of {of} combinations by {by}"),
-            Self::NotProven => "not proven: the server told nothing of it".to_owned(),
+            Self::NotProven => "not proven: the server says nothing of it".to_owned(),
             Self::NotMeasured => "not measured".to_owned(),
         }
     }

@@ -1,104 +1,30 @@
-//! The tables of a sweep: combinations by figures, no wider than a terminal.
+//! The tables of a sweep: combinations by figures. What does not fit side by side stands in a
+//! further table.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
-use console::{Style, measure_text_width};
-
-use super::{WIDTH, proofs};
-use crate::figures::count;
+use crate::figures::{bytes, float, seconds, times, unknown};
 use crate::judge::sweep::{factor, row_name};
-use crate::text::new_table;
-use flashrig_config::{format_seconds, format_tokens};
-use flashrig_record::{FigureKind, FigureOf, MemoryBy, RowFigure, Sweep, SweepRow};
+use crate::page::Page;
+use crate::sweep::proofs;
+use crate::table::Table;
+use flashrig_config::{format_count, format_seconds, format_tokens, plural};
+use flashrig_record::{FigureKind, FigureOf, MemoryBy, Sweep, SweepRow};
 
-/// Settings that take more room are told once, and numbers stand for combinations.
+/// Settings that take more room than this are listed once, and numbers stand for combinations.
 const NAME_WIDTH: usize = 44;
 
-/// Columns that belong together: they are never parted.
-struct Group {
-    heads: Vec<String>,
-    /// For each combination, a cell for each head.
-    cells: Vec<Vec<String>>,
-}
-
-impl Group {
-    /// With the space on both sides of each column.
-    fn width(&self) -> usize {
-        widths(&self.heads, &self.cells).iter().map(|w| w + 2).sum()
-    }
-}
-
-/// What combinations are called in the tables: their settings, a column each.
-struct Names {
-    heads: Vec<String>,
-    /// For each combination, a cell for each head.
-    cells: Vec<Vec<String>>,
-}
-
-impl Names {
-    /// Those that differ between combinations; numbers when that takes too much room.
-    fn of(sweep: &Sweep) -> Self {
-        let settings = sweep.spec.settings.iter().enumerate();
-        let varied: Vec<(usize, &str)> = settings
-            .filter(|(_, setting)| setting.values.len() > 1)
-            .map(|(index, setting)| (index, setting.name.as_str()))
-            .collect();
-        let value = |row: &SweepRow, index: usize| {
-            let text = row.settings.get(index).map_or("", String::as_str);
-            text.split_once('=').map_or(text, |(_, v)| v).to_owned()
-        };
-        let names = Self {
-            heads: varied.iter().map(|(_, name)| (*name).to_owned()).collect(),
-            cells: sweep
-                .rows
-                .iter()
-                .map(|row| varied.iter().map(|(index, _)| value(row, *index)).collect())
-                .collect(),
-        };
-        if names.width() <= NAME_WIDTH {
-            return names;
-        }
-        Self {
-            heads: vec!["combination".to_owned()],
-            cells: sweep
-                .rows
-                .iter()
-                .map(|row| vec![row.combination.to_string()])
-                .collect(),
-        }
-    }
-
-    fn is_numbered(&self, sweep: &Sweep) -> bool {
-        let name = self.heads.first();
-        !sweep.spec.settings.iter().any(|s| Some(&s.name) == name)
-    }
-
-    fn width(&self) -> usize {
-        widths(&self.heads, &self.cells).iter().map(|w| w + 2).sum()
-    }
-}
-
-fn widths(heads: &[String], cells: &[Vec<String>]) -> Vec<usize> {
-    let width = |column: usize| {
-        let widest = cells
-            .iter()
-            .map(|row| measure_text_width(&row[column]))
-            .max();
-        widest.unwrap_or(0).max(measure_text_width(&heads[column]))
-    };
-    (0..heads.len()).map(width).collect()
-}
-
 /// All tables.
-pub fn tables(sweep: &Sweep, out: &mut String) {
-    let names = Names::of(sweep);
-    if names.is_numbered(sweep) {
-        let _ = writeln!(out);
+pub fn tables(sweep: &Sweep, page: &mut Page) {
+    let is_numbered = is_numbered(sweep);
+    if is_numbered {
+        page.title("Combinations");
         for row in &sweep.rows {
-            let _ = writeln!(out, "  {:>3}  {}", row.combination, row_name(sweep, row));
+            let name = row_name(sweep, row);
+            page.line(&format!("  {:>3}  {name}", row.combination));
         }
     }
+    let named = || names(sweep, is_numbered);
     let figures: BTreeSet<FigureOf> = sweep
         .rows
         .iter()
@@ -106,22 +32,68 @@ pub fn tables(sweep: &Sweep, out: &mut String) {
         .map(|figure| figure.of)
         .filter(|of| !goes_without_saying(*of))
         .collect();
-    let sizes: BTreeSet<(Option<u64>, Option<u32>)> = figures
-        .iter()
-        .map(|of| (of.context_tokens, of.sessions))
-        .collect();
-    for (context, sessions) in sizes {
-        let of_size = |of: &&FigureOf| (of.context_tokens, of.sessions) == (context, sessions);
-        let groups = figures
-            .iter()
-            .filter(of_size)
-            .map(|of| group(sweep, *of))
-            .collect();
-        table(title(context, sessions), &names, groups, out);
+    let size = |of: &FigureOf| (of.context_tokens, of.sessions);
+    let sizes: BTreeSet<_> = figures.iter().map(size).collect();
+    for at in sizes {
+        let of_size = figures.iter().filter(|of| size(of) == at);
+        let table = of_size.fold(named(), |table, of| with_figure(sweep, table, *of));
+        show(title(at.0, at.1), &table, page);
     }
-    let groups = of_the_server(sweep);
-    table(Some("The server".to_owned()), &names, groups, out);
-    proofs::proofs(sweep, out);
+    let table = of_the_server(sweep, named());
+    show(Some("The server".to_owned()), &table, page);
+    proofs::proofs(sweep, page);
+}
+
+/// Whether the settings that differ take too much room to name every row.
+fn is_numbered(sweep: &Sweep) -> bool {
+    let settings = sweep.spec.settings.iter();
+    let varied = settings.filter(|setting| setting.values.len() > 1);
+    let width = |text: &String| console::measure_text_width(text);
+    let widths = varied.map(|setting| {
+        let values = setting.values.iter().map(width).max();
+        values.unwrap_or(0).max(width(&setting.name)) + 2
+    });
+    widths.sum::<usize>() > NAME_WIDTH
+}
+
+/// A table that names the combinations: the settings that differ, a column each, or numbers.
+fn names(sweep: &Sweep, is_numbered: bool) -> Table<'_, SweepRow> {
+    let table = Table::new(&sweep.rows);
+    if is_numbered {
+        return table.name("combination", |row| row.combination.to_string());
+    }
+    let settings = sweep.spec.settings.iter().enumerate();
+    let varied = settings.filter(|(_, setting)| setting.values.len() > 1);
+    varied.fold(table, |table, (index, setting)| {
+        table.name(&setting.name, |row| {
+            let text = row.settings.get(index).map_or("", String::as_str);
+            text.split_once('=').map_or(text, |(_, v)| v).to_owned()
+        })
+    })
+}
+
+/// A figure, and its ratio to the first combination's.
+fn with_figure<'s>(sweep: &Sweep, table: Table<'s, SweepRow>, of: FigureOf) -> Table<'s, SweepRow> {
+    let figure = |row: &SweepRow| row.figures.iter().find(|figure| figure.of == of).copied();
+    let table = table.group().figure(head(of.kind), 0, |row| {
+        value(of.kind, figure(row).and_then(|f| f.value))
+    });
+    if !of.kind.has_ratio() {
+        return table;
+    }
+    let table = table.figure("of first", 0, |row| match row.combination {
+        1 => "1".to_owned(),
+        _ => times(figure(row).and_then(|f| f.of_first.value)),
+    });
+    if sweep.spec.rounds == 1 {
+        return table;
+    }
+    table.figure("95%", 0, |row| {
+        let ci95 = figure(row).and_then(|f| f.of_first.ci95);
+        ci95.map_or_else(unknown, |[low, high]| {
+            format!("{} to {}", factor(low), factor(high))
+        })
+    })
 }
 
 /// Of one alone the worst is the only one, and beside nobody nothing is slowed down.
@@ -131,118 +103,50 @@ fn goes_without_saying(of: FigureOf) -> bool {
 }
 
 fn title(context: Option<u64>, sessions: Option<u32>) -> Option<String> {
-    let plural = |n: u32| format!("{n} session{}", if n == 1 { "" } else { "s" });
     match (context, sessions) {
-        (Some(tokens), Some(n)) => Some(format!("{} at {}", plural(n), format_tokens(tokens))),
+        (Some(tokens), Some(n)) => Some(format!(
+            "{} at {}",
+            plural(n, "session"),
+            format_tokens(tokens)
+        )),
         (Some(tokens), None) => Some(format!("{} context", format_tokens(tokens))),
-        (None, Some(n)) => Some(format!("{n} at once")),
+        (None, Some(n)) => Some(plural(n, "request")),
         (None, None) => None,
     }
 }
 
 /// As many tables as the width asks for, each with the combinations' names.
-fn table(title: Option<String>, names: &Names, groups: Vec<Group>, out: &mut String) {
-    // The first column is padded once more.
-    let name_width = names.width() + 1;
-    let (mut taken, mut width) = (Vec::new(), name_width);
-    let mut parts = Vec::new();
-    for group in groups {
-        if !taken.is_empty() && width + group.width() > WIDTH {
-            parts.push(std::mem::take(&mut taken));
-            width = name_width;
-        }
-        width += group.width();
-        taken.push(group);
+fn show(title: Option<String>, table: &Table<SweepRow>, page: &mut Page) {
+    page.gap();
+    if let Some(title) = title {
+        page.bold(&title);
     }
-    parts.push(taken);
-    let mut title = title;
-    for part in parts.into_iter().filter(|part| !part.is_empty()) {
-        let _ = writeln!(out);
-        if let Some(title) = title.take() {
-            let _ = writeln!(out, "{}", Style::new().bold().apply_to(title));
-        }
-        let heads = names.heads.iter();
-        let heads = heads.chain(part.iter().flat_map(|group| &group.heads));
-        let heads: Vec<&str> = heads.map(String::as_str).collect();
-        let mut table = new_table(&heads, names.heads.len(), &[]);
-        for (index, name) in names.cells.iter().enumerate() {
-            let cells = part.iter().flat_map(|group| &group.cells[index]);
-            table.add_row(name.iter().chain(cells));
-        }
-        let _ = writeln!(out, "{table}");
+    for part in table.parts(page.view()) {
+        page.table(&part);
+        page.gap();
     }
-}
-
-/// A figure, and what it is of the first combination's.
-fn group(sweep: &Sweep, of: FigureOf) -> Group {
-    let figures: Vec<Option<&RowFigure>> = sweep
-        .rows
-        .iter()
-        .map(|row| row.figures.iter().find(|figure| figure.of == of))
-        .collect();
-    let mut heads = vec![head(of.kind).to_owned()];
-    let mut columns: Vec<Vec<String>> = vec![
-        figures
-            .iter()
-            .map(|figure| value(of.kind, figure.and_then(|f| f.value)))
-            .collect(),
-    ];
-    if of.kind.has_ratio() {
-        heads.push("of first".to_owned());
-        let ratio = |row: &SweepRow, figure: Option<&RowFigure>| {
-            if row.combination == 1 {
-                return "1".to_owned();
-            }
-            let ratio = figure.and_then(|f| f.of_first.value);
-            ratio.map_or_else(|| "–".to_owned(), |v| format!("{v:.2}×"))
-        };
-        let rows = sweep.rows.iter().zip(&figures);
-        columns.push(rows.map(|(row, figure)| ratio(row, *figure)).collect());
-        if sweep.spec.rounds > 1 {
-            heads.push("95%".to_owned());
-            let interval = |figure: Option<&RowFigure>| {
-                let interval = figure.and_then(|f| f.of_first.ci95);
-                interval.map_or_else(
-                    || "–".to_owned(),
-                    |[a, b]| format!("{}–{}", factor(a), factor(b)),
-                )
-            };
-            columns.push(figures.iter().map(|figure| interval(*figure)).collect());
-        }
-    }
-    Group {
-        heads,
-        cells: turned(&columns, figures.len()),
-    }
-}
-
-/// From columns to rows.
-fn turned(columns: &[Vec<String>], rows: usize) -> Vec<Vec<String>> {
-    (0..rows)
-        .map(|row| columns.iter().map(|column| column[row].clone()).collect())
-        .collect()
 }
 
 fn head(kind: FigureKind) -> &'static str {
     match kind {
         FigureKind::TogetherS => "together",
         FigureKind::BackToBackS => "back to back",
-        FigureKind::TogetherOverBackToBack => "together/back to back",
+        FigureKind::TogetherOverBackToBack => "over back to back",
         FigureKind::WorstSlowdown => "worst slowdown",
         FigureKind::DoneShare => "done",
         FigureKind::Fits => "sessions that fit",
         FigureKind::WarmTurnS => "warm turn",
-        FigureKind::ColdTtftS => "cold first token",
+        FigureKind::ColdTtftS => "cold TTFT",
         FigureKind::SideP95S => "side p95",
-        FigureKind::TtftMedianS => "first token",
-        FigureKind::TtftWorstS => "worst",
+        FigureKind::TtftMedianS => "TTFT",
+        FigureKind::TtftWorstS => "worst TTFT",
         FigureKind::TokensPerS => "tokens/s",
     }
 }
 
 fn value(kind: FigureKind, value: Option<f64>) -> String {
     let Some(value) = value else {
-        return "–".to_owned();
+        return unknown();
     };
     match kind {
         FigureKind::TogetherS
@@ -252,56 +156,41 @@ fn value(kind: FigureKind, value: Option<f64>) -> String {
         | FigureKind::SideP95S
         | FigureKind::TtftMedianS
         | FigureKind::TtftWorstS => format_seconds(value),
-        FigureKind::TogetherOverBackToBack | FigureKind::WorstSlowdown => format!("{value:.2}×"),
+        FigureKind::TogetherOverBackToBack | FigureKind::WorstSlowdown => times(Some(value)),
         FigureKind::DoneShare => format!("{:.0}%", value * 100.0),
         FigureKind::Fits => format!("{value:.0}"),
         FigureKind::TokensPerS => format!("{value:.1}"),
     }
 }
 
-/// Memory, start, what was measured, and what is proven.
-fn of_the_server(sweep: &Sweep) -> Vec<Group> {
-    let column = |head: String, cell: &dyn Fn(&SweepRow) -> String| Group {
-        heads: vec![head],
-        cells: sweep.rows.iter().map(|row| vec![cell(row)]).collect(),
+/// Memory, start and what was measured.
+fn of_the_server<'s>(sweep: &Sweep, table: Table<'s, SweepRow>) -> Table<'s, SweepRow> {
+    let by_server = |row: &SweepRow| row.peak_memory_by == Some(MemoryBy::Server);
+    let memory = match sweep.rows.iter().any(by_server) {
+        true => "peak memory (by its metrics)",
+        false => "peak memory",
     };
-    let unknown = || "–".to_owned();
-    let mut groups = vec![column("measured".to_owned(), &|row| {
-        let failed = match row.failed {
-            0 => String::new(),
-            n => format!(", {n} failed"),
-        };
-        format!("{} of {}{failed}", row.measured, sweep.spec.rounds)
-    })];
-    let reported = |by| sweep.rows.iter().any(|row| row.peak_memory_by == Some(by));
-    let by = match (reported(MemoryBy::System), reported(MemoryBy::Server)) {
-        (true, _) => "peak memory",
-        (false, true) => "peak memory (as told)",
-        (false, false) => "peak memory",
+    let contexts = |row: &SweepRow| contexts(sweep, row);
+    let all: BTreeSet<Option<u64>> = sweep.rows.iter().flat_map(&contexts).collect();
+    let table = table
+        .group()
+        .figure("measured", 0, |row| {
+            let failed = match row.failed {
+                0 => String::new(),
+                n => format!(", {n} failed"),
+            };
+            format!("{} of {}{failed}", row.measured, sweep.spec.rounds)
+        })
+        .group()
+        .known(memory, 0, |row| bytes(float(row.peak_memory_bytes)))
+        .group();
+    let table = match all.len() {
+        0 | 1 => table,
+        _ => table.figure("context", 0, |row| format_contexts(&contexts(row))),
     };
-    groups.push(column(by.to_owned(), &|row| {
-        let bytes = row.peak_memory_bytes;
-        bytes.map_or_else(unknown, format_bytes)
-    }));
-    let contexts: Vec<BTreeSet<Option<u64>>> =
-        sweep.rows.iter().map(|r| contexts(sweep, r)).collect();
-    let all: BTreeSet<Option<u64>> = contexts.iter().flatten().copied().collect();
-    if all.len() > 1 {
-        groups.push(Group {
-            heads: vec!["context".to_owned()],
-            cells: contexts
-                .iter()
-                .map(|of| vec![format_contexts(of)])
-                .collect(),
-        });
-    }
-    if sweep.rows.iter().any(|row| row.ready_after_s.is_some()) {
-        groups.push(column("start to ready".to_owned(), &|row| {
-            row.ready_after_s
-                .map_or_else(unknown, |s| format_seconds(s.0))
-        }));
-    }
-    groups
+    table.group().known("start to ready", 0, |row| {
+        seconds(row.ready_after_s.map(|s| s.0))
+    })
 }
 
 /// The context lengths that a combination's servers had.
@@ -313,24 +202,10 @@ fn contexts(sweep: &Sweep, row: &SweepRow) -> BTreeSet<Option<u64>> {
         .collect()
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "context lengths are far below 2^53"
-)]
 fn format_contexts(contexts: &BTreeSet<Option<u64>>) -> String {
-    let message = |tokens: &Option<u64>| {
-        tokens.map_or_else(|| "unknown".to_owned(), |n| count(Some(n as f64)))
-    };
+    let message = |tokens: &Option<u64>| tokens.map_or_else(|| "unknown".to_owned(), format_count);
     match contexts.iter().map(message).collect::<Vec<_>>() {
-        none if none.is_empty() => "–".to_owned(),
+        none if none.is_empty() => unknown(),
         all => all.join(", "),
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "shown with two digits")]
-fn format_bytes(bytes: u64) -> String {
-    match bytes as f64 {
-        b if b < 1e9 => format!("{:.0} MB", b / 1e6),
-        b => format!("{:.1} GB", b / 1e9),
     }
 }

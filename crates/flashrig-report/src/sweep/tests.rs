@@ -1,9 +1,14 @@
 //! What people read of a sweep.
 
+use crate::View;
 use crate::judge::sweep::judged;
 use crate::judge::sweep::tests::{figure, sweep, unit};
-use crate::sweep_text;
+use crate::sweep_text as text_in;
 use flashrig_record::{FigureKind, ProofSource, RunState, SettingProof, Sweep, Unit, UnitOutcome};
+
+fn sweep_text(sweep: &Sweep) -> String {
+    text_in(sweep, View::default())
+}
 
 /// Requests at once, each size with all its figures.
 fn measured(round: u32, combination: u32, at_4: f64) -> Unit {
@@ -50,7 +55,7 @@ fn no_line_is_wider_than_100_columns_but_sentences() {
     let text = sweep_text(&judged(&sweep));
     assert!(text.contains(&format!("    2  parallel={long}")), "{text}");
     let tables = text.lines().filter(|line| line.contains("  "));
-    for line in tables.filter(|line| !line.contains("mind:")) {
+    for line in tables.filter(|line| !line.contains("note:")) {
         assert!(line.chars().count() <= 100, "{line}");
     }
 }
@@ -63,7 +68,7 @@ fn a_killed_sweep_is_judged_by_what_it_has_and_says_how_to_go_on() {
     let text = sweep_text(&judged(&sweep));
     assert!(text.contains("parallel=2 was 2.07 times as fast"), "{text}");
     assert!(
-        text.contains("flashrig sweep --resume with its folder goes on"),
+        text.contains("flashrig sweep --resume FOLDER goes on with it"),
         "{text}"
     );
 }
@@ -111,7 +116,7 @@ fn a_value_is_proven_only_when_it_was_measured_and_no_log_line_stands_for_anothe
     sweep.units[1].server.as_mut().unwrap().proofs.clear();
     assert_eq!(
         line(&sweep),
-        "  parallel  1, 8 proven by the log; 4 not proven: the server told nothing of it"
+        "  parallel  1, 8 proven by the log; 4 not proven: the server says nothing of it"
     );
 }
 

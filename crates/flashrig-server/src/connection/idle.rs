@@ -1,5 +1,6 @@
 //! Waiting for the server to be idle between arms: generation may go on after a client left.
 
+use flashrig_config::{format_duration, plural};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -40,7 +41,7 @@ impl Idle {
 #[derive(Debug, thiserror::Error)]
 pub enum IdleError {
     /// It still works.
-    #[error("the server at {url} still works on {requests} {limit:?} after the last client left")]
+    #[error("the server at {url} still works on {requests} {} after the last client left", format_duration(*.limit))]
     Busy {
         /// The server.
         url: String,
@@ -106,7 +107,7 @@ async fn by_metrics(server: &Connected) -> Result<Says, IdleError> {
     Ok(match reported.flatten() {
         None => Says::Nothing,
         Some(n) if n <= 0.0 => Says::Idle(IdleBy::Metrics),
-        Some(n) => Says::Busy(format!("{n} requests")),
+        Some(n) => Says::Busy(plural(n as u64, "request")),
     })
 }
 

@@ -5,6 +5,7 @@
 mod error;
 mod manifest;
 
+use flashrig_config::{format_duration, without_temporary_name};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, TryLockError};
@@ -94,6 +95,7 @@ pub async fn install(
     let building = tempfile::Builder::new()
         .prefix(&work.prefix())
         .tempdir_in(place(around.cache))
+        .map_err(without_temporary_name)
         .map_err(|e| work.cache(e))?;
     work.build(building.path(), &python).await?;
     let version = work.version(building.path()).await?;
@@ -350,7 +352,7 @@ impl Work<'_> {
             CommandExit::Exited(0) => return Ok(outcome.output),
             CommandExit::Exited(code) => format!("exited with code {code}"),
             CommandExit::Signalled(signal) => format!("was ended by signal {signal}"),
-            CommandExit::TimedOut => format!("took longer than {limit:?}"),
+            CommandExit::TimedOut => format!("took longer than {}", format_duration(limit)),
             CommandExit::NotStarted(error) => format!("did not start: {error}"),
             CommandExit::Lost => "was lost".to_owned(),
         };

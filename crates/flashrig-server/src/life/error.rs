@@ -1,5 +1,6 @@
 //! Why a server could not be started, or brought back.
 
+use flashrig_config::format_duration;
 use std::time::Duration;
 
 use super::flags::FlagError;
@@ -73,8 +74,8 @@ pub enum StartError {
     },
     /// It did not become ready.
     #[error(
-        "server {profile}: it was not ready within {limit:?} and was ended: GET {url} {last} (limit \
-         and path stand in [ready] of its profile){}", said(.last_lines)
+        "server {profile}: it was not ready within {} and was ended: GET {url} {last} (limit \
+         and path stand in [ready] of its profile){}", format_duration(*.limit), said(.last_lines)
     )]
     NotReady {
         /// Profile.

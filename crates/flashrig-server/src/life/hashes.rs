@@ -1,6 +1,7 @@
 //! SHA-256 of programs and models. A model of 20 GB is read once: what is known of a file is kept
 //! in flashrig's cache folder until the file's size, time or inode is another.
 
+use flashrig_config::without_temporary_name;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -122,6 +123,7 @@ fn read(path: &Path) -> io::Result<String> {
 fn keep(known: &Path, note: &Path, sha256: &str) {
     let kept = fs::create_dir_all(known)
         .and_then(|()| tempfile::NamedTempFile::new_in(known))
+        .map_err(without_temporary_name)
         .and_then(|file| fs::write(file.path(), sha256).map(|()| file))
         .and_then(|file| file.persist(note).map_err(|error| error.error));
     if let Err(error) = kept {

@@ -2,6 +2,7 @@
 //! the start of the run. Lines wait here, bounded, until there is a folder and a thread of its own
 //! has written them: whoever tells a line never waits for the disk.
 
+use flashrig_config::plural;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -221,7 +222,11 @@ impl Writer {
             self.file.write_all(&batch)?;
         }
         if self.over > 0 {
-            writeln!(self.file, "[flashrig: {} lines were not kept]", self.over)?;
+            writeln!(
+                self.file,
+                "[flashrig: not kept: {}]",
+                plural(self.over, "line")
+            )?;
         }
         Ok(())
     }
@@ -303,7 +308,7 @@ mod tests {
         let not_kept = text.lines().filter(|l| l.ends_with('x')).count();
         assert_eq!(
             end[0],
-            format!("[flashrig: {} lines were not kept]", 600 - not_kept)
+            format!("[flashrig: not kept: {} lines]", 600 - not_kept)
         );
     }
 

@@ -44,7 +44,7 @@ fn largest<'c>(run: &LoadRun, cells: &'c [Cell], context_tokens: u64) -> Option<
         .max_by_key(|c| c.sessions)
 }
 
-/// The answer in one sentence: `2 sessions at 32K (warning, 1.76×), 1 at 256K`.
+/// The answer in one sentence: `2 sessions fit at 32K (warning, 1.76x), 1 at 256K`.
 pub fn sentence(run: &LoadRun, cells: &[Cell]) -> String {
     let mut parts: Vec<String> = Vec::new();
     for &context_tokens in &run.spec.contexts {
@@ -60,8 +60,8 @@ pub fn sentence(run: &LoadRun, cells: &[Cell]) -> String {
                 };
                 let word = match (first, cell.sessions) {
                     (false, _) => "",
-                    (true, 1) => " session",
-                    (true, _) => " sessions",
+                    (true, 1) => " session fits",
+                    (true, _) => " sessions fit",
                 };
                 format!(
                     "{least}{}{word} at {at}{}",
@@ -86,7 +86,7 @@ fn more_may_fit(run: &LoadRun, cells: &[Cell], largest: &Cell) -> bool {
 }
 
 fn none(cells: &[Cell], context_tokens: u64, at: &str, first: bool) -> String {
-    let session = if first { " session" } else { "" };
+    let session = if first { " session fits" } else { "" };
     match of(cells, context_tokens).min_by_key(|c| c.sessions) {
         Some(lone) if lone.verdict != CellVerdict::Unknown => {
             format!("no{session} at {at} ({})", lone.verdict.label())
@@ -108,7 +108,7 @@ fn aside(cell: &Cell, open: Option<&Cell>) -> String {
     let worst = cell
         .slowdown
         .worst
-        .map_or_else(String::new, |w| format!(", {w:.2}×"));
+        .map_or_else(String::new, |w| format!(", {w:.2}x"));
     let own = match cell.verdict {
         CellVerdict::Warn => Some(format!("warning{worst}")),
         CellVerdict::Inconclusive => Some(format!("pass or warning{worst}")),

@@ -263,7 +263,7 @@ fn the_answer_is_one_sentence() {
     let verdict = verdict(&run, &cells);
     assert_eq!(
         verdict.answer,
-        "2 sessions at 32K (warning, 1.76×), 1 at 256K"
+        "2 sessions fit at 32K (warning, 1.76x), 1 at 256K"
     );
     let fits: Vec<_> = verdict.fits.iter().map(|f| f.sessions).collect();
     assert_eq!(fits, [Some(2), Some(1)]);
@@ -300,7 +300,10 @@ fn when_all_that_was_tried_passes_more_may_fit() {
     let mut run = run(&[K32], &[1, 2], 1);
     run.measured = vec![measured(1, K32, &[10.0]), measured(1, K32, &[10.5, 10.5])];
     let cells = cells(&run);
-    assert_eq!(verdict(&run, &cells).answer, "at least 2 sessions at 32K");
+    assert_eq!(
+        verdict(&run, &cells).answer,
+        "at least 2 sessions fit at 32K"
+    );
 }
 
 #[test]
@@ -308,11 +311,15 @@ fn what_a_run_cut_short_left_out_may_fit_too() {
     let mut run = run(&[K32], &[1, 2, 3, 4], 1);
     run.measured = vec![measured(1, K32, &[10.0]), measured(1, K32, &[10.5, 10.5])];
     let reported = |run: &LoadRun| verdict(run, &cells(run)).answer;
-    assert_eq!(reported(&run), "at least 2 sessions at 32K");
+    assert_eq!(reported(&run), "at least 2 sessions fit at 32K");
     run.measured.push(measured(1, K32, &[31.0; 4]));
-    assert_eq!(reported(&run), "at least 2 sessions at 32K", "3 is open");
+    assert_eq!(
+        reported(&run),
+        "at least 2 sessions fit at 32K",
+        "3 is open"
+    );
     run.measured.push(measured(1, K32, &[31.0; 3]));
-    assert_eq!(reported(&run), "2 sessions at 32K");
+    assert_eq!(reported(&run), "2 sessions fit at 32K");
 }
 
 #[test]
@@ -345,7 +352,10 @@ fn not_even_one_session_is_a_no_and_nothing_measured_is_no_answer() {
     run.measured.push(stopped(1, K32, 1, StopKind::Refused));
     let cells = cells(&run);
     assert_eq!(answer(&run, &cells), Answer::No);
-    assert_eq!(verdict(&run, &cells).answer, "no session at 32K (refused)");
+    assert_eq!(
+        verdict(&run, &cells).answer,
+        "no session fits at 32K (refused)"
+    );
 }
 
 #[test]

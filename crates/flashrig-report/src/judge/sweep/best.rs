@@ -236,13 +236,11 @@ fn sentence(best: &str, other: &str, beside: &Beside, by: &str) -> String {
             more_rounds(beside.needed())
         ),
         None if n == 0 => format!(
-            "{best} had the best {by}; it was not measured in the same round as {other}, so that \
-             the two cannot be compared."
+            "{best} had the best {by}, but it cannot be compared with {other}: no round measured both."
         ),
-        None => format!(
-            "{best} was {times} times as fast as {other} by {by}, in one round: there is no \
-             interval, and chance is not excluded."
-        ),
+        None => {
+            format!("{best} was {times} times as fast as {other} by {by} (one round, no interval).")
+        }
     }
 }
 

@@ -19,7 +19,7 @@ pub fn name_of(sweep: &Sweep, combination: u32) -> String {
     varied.join(", ")
 }
 
-/// A figure as people call it, e.g. `median first-token time of 4 requests at once`.
+/// A figure as people call it, e.g. `median TTFT of 4 requests at once`.
 pub fn figure_label(of: FigureOf) -> String {
     let what = match of.kind {
         FigureKind::TogetherS => "makespan together",
@@ -29,11 +29,11 @@ pub fn figure_label(of: FigureOf) -> String {
         FigureKind::DoneShare => "share of sessions done",
         FigureKind::Fits => "number of sessions that fit",
         FigureKind::WarmTurnS => "median warm turn",
-        FigureKind::ColdTtftS => "first-token time of cold prompts",
+        FigureKind::ColdTtftS => "TTFT of cold prompts",
         FigureKind::SideP95S => "95th percentile of side requests",
-        FigureKind::TtftMedianS => "median first-token time",
-        FigureKind::TtftWorstS => "worst first-token time",
-        FigureKind::TokensPerS => "tokens a second",
+        FigureKind::TtftMedianS => "median TTFT",
+        FigureKind::TtftWorstS => "worst TTFT",
+        FigureKind::TokensPerS => "throughput",
     };
     match (of.sessions, of.context_tokens) {
         (Some(n), Some(tokens)) => format!(

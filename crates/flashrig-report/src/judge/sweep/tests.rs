@@ -145,7 +145,7 @@ fn the_best_is_told_with_its_interval_paired_by_round() {
     assert_eq!(
         verdict.answer,
         [
-            "parallel=4 is 2.00 times as fast as parallel=1 by median first-token time of 4 requests \
+            "parallel=4 is 2.00 times as fast as parallel=1 by median TTFT of 4 requests \
           at once (2.00 to 2.00, 3 rounds)."
         ]
     );
@@ -226,8 +226,7 @@ fn one_round_has_no_interval_and_says_so() {
     assert_eq!((verdict.best, verdict.equals), (Some(2), vec![1]));
     assert_eq!(verdict.rounds_needed, None);
     assert!(
-        verdict.answer[0]
-            .ends_with("in one round: there is no interval, and chance is not excluded."),
+        verdict.answer[0].ends_with("(one round, no interval)."),
         "{:?}",
         verdict.answer
     );
@@ -527,7 +526,7 @@ fn a_servers_death_in_a_unit_is_told_of_its_combination() {
         rows(&sweep)[1].faults[0].to_string(),
         format!("round 1: {again}")
     );
-    let text = crate::sweep_text(&judged(&sweep));
+    let text = crate::sweep_text(&judged(&sweep), crate::View::default());
     assert!(
         text.contains(&format!("parallel=4: round 1: {again}")),
         "{text}"

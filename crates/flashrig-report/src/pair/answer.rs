@@ -1,0 +1,47 @@
+//! The answer of `pair`, for the first line: what was done, how together compares with one after
+//! the other, and the slowest session.
+
+use super::makespans::soonest;
+use super::sessions::is_done;
+use crate::figures::times;
+use crate::head::{rounds, unfinished};
+use flashrig_record::{Run, TimeVerdict, Verdict};
+
+/// The parts of the answer.
+pub fn answer(run: &Run, verdict: &Verdict) -> Vec<String> {
+    let mut parts: Vec<String> = unfinished(run.state).into_iter().collect();
+    if run.rounds.is_empty() {
+        parts.push("nothing was measured".to_owned());
+        return parts;
+    }
+    parts.push(done(run));
+    let compared = verdict.worst_slowdown.n;
+    if compared == 0 {
+        parts.push("nothing is compared: no round is valid".to_owned());
+        return parts;
+    }
+    if run.spec.sessions.len() == 1 {
+        parts.push("nothing is compared: there is one session".to_owned());
+        return parts;
+    }
+    parts.extend(soonest(verdict));
+    let word = match verdict.time {
+        TimeVerdict::Pass => "pass",
+        TimeVerdict::Warn => "warning",
+        TimeVerdict::Fail => "fail",
+        TimeVerdict::Inconclusive => "inconclusive",
+        TimeVerdict::Unknown => "unknown",
+    };
+    let slowest = times(verdict.worst_slowdown.value);
+    parts.push(format!("slowest session {slowest} ({word})"));
+    parts.extend(rounds(compared, run.spec.rounds));
+    parts
+}
+
+/// How many sessions of all arms and rounds are done.
+fn done(run: &Run) -> String {
+    let arms = run.rounds.iter().flat_map(|r| &r.arms);
+    let sessions: Vec<_> = arms.flat_map(|a| &a.sessions).collect();
+    let done = sessions.iter().filter(|s| is_done(s)).count();
+    format!("{done} of {} done", sessions.len())
+}

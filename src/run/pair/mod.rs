@@ -1,0 +1,20 @@
+//! `pair`: rounds of arms of sessions, prepared, let go, ended, verified, recorded.
+
+mod arm;
+mod bodies;
+mod context;
+mod drive;
+mod prepare;
+mod ready;
+mod record;
+mod rounds;
+mod sources;
+mod surroundings;
+mod verifying;
+mod watchdog;
+
+pub use bodies::Bodies;
+pub use context::Context;
+pub use prepare::{Request, prepare};
+pub use rounds::{Done, execute};
+pub use verifying::Checks;

@@ -1,0 +1,208 @@
+//! From a validated request to a pair that can begin.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::bodies::Bodies;
+use super::context::Context;
+use super::surroundings::{bases, dialects, find_agents, needed_programs, scripts, secret};
+use crate::agent::{CommandLine, Profile};
+use crate::exit::{Failure, OrFail};
+use crate::plan::server::ServerRequest;
+use crate::plan::{Agent, Plan};
+use crate::run::shared::bus::{Bus, Live};
+use crate::run::shared::command_line::command_line;
+use crate::run::shared::instrument::{host, rig, started_at, writable};
+use crate::run::shared::reach::{can_reset, or_death, reach, target};
+use crate::run::shared::scratch::Scratch;
+use crate::run::shared::setting::{Setting, sandbox};
+use crate::run::shared::stop::Stop;
+use crate::run::shared::warm_up::warm_up;
+use crate::store::Store;
+use crate::task::Task;
+use flashrig_clock::{Origin, Seconds};
+use flashrig_gateway::EventLoop;
+use flashrig_gateway::egress::Pattern;
+use flashrig_process::SandboxChoice;
+use flashrig_record::{CachePolicy, GateSpec, RUN_SCHEMA, Run, RunState, Spec, Thresholds};
+use flashrig_server::Watcher;
+
+/// What was asked of `pair`, read and validated. Plain data.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// One for each session.
+    pub tasks: Vec<Arc<Task>>,
+    /// Names of agent profiles, one for each session.
+    pub agents: Vec<String>,
+    /// Profiles by name.
+    pub profiles: BTreeMap<String, Profile>,
+    /// The command line of the agent without a program of its own.
+    pub command: Option<CommandLine>,
+    /// Whether a missing agent is installed.
+    pub install: bool,
+    /// The server.
+    pub server: ServerRequest,
+    /// Scored rounds; `None` is 1 on a simulated server, 3 otherwise.
+    pub rounds: Option<u32>,
+    /// What is done about the server's prompt cache.
+    pub cache: CachePolicy,
+    /// Slowdown thresholds.
+    pub thresholds: Thresholds,
+    /// The gate of the third arm.
+    pub gate: Option<GateSpec>,
+    /// The longest prompt that the gateway lets through, in tokens.
+    pub max_prompt_tokens: Option<u64>,
+    /// Whether the gateway answers probes itself.
+    pub answer_probes: bool,
+    /// What `--stable-prefix` sets, by agent; `None` without it.
+    pub stable_prefix: Option<BTreeMap<String, Vec<String>>>,
+    /// Limit of each session; `None` is the task's own.
+    pub time_limit: Option<Duration>,
+    /// Longest wait of a request for its first token.
+    pub first_token_limit: Duration,
+    /// How sessions are contained.
+    pub sandbox: SandboxChoice,
+    /// Destinations beyond this machine that agents may reach.
+    pub allow_egress: Vec<Pattern>,
+    /// Whether workspaces are kept.
+    pub keep: bool,
+    /// Whether bodies are kept.
+    pub bodies: bool,
+    /// Folder for results.
+    pub results: PathBuf,
+}
+
+/// Prepares a run: the server is reached and warmed up, agents are found, bases made.
+///
+/// # Errors
+/// What was asked for makes no sense, or something of it is not there.
+pub async fn prepare(
+    request: &Request,
+    setting: &Setting,
+    live: mpsc::UnboundedSender<Live>,
+    stop: Stop,
+) -> Result<(Context, Run), Failure> {
+    let note = |text: String| {
+        let _ = live.send(Live::Note(text));
+    };
+    let project = &setting.places.project;
+    let wanted = &request.server;
+    let target = target(
+        wanted.server.as_deref(),
+        wanted.speed,
+        &wanted.sets,
+        project,
+    )?;
+    can_reset(&target, wanted.reset)?;
+    needed_programs(&request.tasks, setting)?;
+    writable(&request.results)?;
+    let sandbox = sandbox(request.sandbox).await?;
+    let scripts = scripts(&request.tasks, &target)?;
+    let mut server = reach(wanted, &target, scripts, &note).await?;
+    let agents = find_agents(request, setting, &note).await?;
+    let plan = plan(request, &agents, server.record.simulated);
+    let scratch = Scratch::new(&Scratch::candidates(&setting.places.cache)).or_rig()?;
+    let bases = bases(&request.tasks, scratch.path())?;
+    let dialects = dialects(&agents);
+    let limit = request.first_token_limit;
+    let warming = async { warm_up(&server, &dialects, limit, note).await.or_rig() };
+    or_death(&server, warming).await?;
+    server.prove().await.or_rig()?;
+
+    let origin = Origin::now();
+    let id = run_id(&origin, &plan);
+    let store = Store::create(&request.results, &id).or_rig()?;
+    let results = store.folder().to_owned();
+    let watcher = Watcher::start(&server, &origin, &results).or_rig()?;
+    let host = host();
+    let cores = host.cores;
+    let record = Run {
+        schema: RUN_SCHEMA.to_owned(),
+        id: store.id(),
+        command: "pair".to_owned(),
+        command_line: command_line(Some(&server.upstream)),
+        started_at: started_at(&origin),
+        state: RunState::Unfinished,
+        stopped_because: None,
+        rig: rig(sandbox.name()),
+        host,
+        server: server.record.clone(),
+        spec: Spec {
+            sessions: plan.session_specs(),
+            rounds: plan.rounds,
+            cache: plan.cache,
+            time_limit_s: request.time_limit.map(Seconds::from),
+            thresholds: plan.thresholds,
+            gate: plan.gate,
+            max_prompt_tokens: plan.max_prompt_tokens,
+            answer_probes: plan.answer_probes,
+            stable_prefix: request.stable_prefix.clone(),
+            first_token_limit_s: Some(request.first_token_limit.into()),
+            reset: plan.reset,
+        },
+        rounds: Vec::new(),
+        verdict: None,
+    };
+    let event_loop = EventLoop::start().or_rig()?;
+    let context = Context {
+        plan,
+        server,
+        dialects,
+        watcher,
+        bases,
+        scratch,
+        results,
+        sandbox,
+        shim: setting.shim.clone(),
+        places: setting.places.clone(),
+        secret: secret().or_rig()?,
+        bus: Bus::new(origin, store, live),
+        stop,
+        bodies: Bodies::start(request.bodies),
+        keep: request.keep,
+        cores,
+        lag: event_loop.lag(|_| ()).or_rig()?,
+        event_loop,
+        noted: AtomicBool::new(false),
+    };
+    Ok((context, record))
+}
+
+/// `20261129T172557Z-pair-fix-bug-add-flag`, cut where it gets long.
+fn run_id(origin: &Origin, plan: &Plan) -> String {
+    let mut tasks: Vec<&str> = plan.sessions.iter().map(|s| s.task.name.as_str()).collect();
+    tasks.dedup();
+    let slug: String = tasks.join("-").chars().take(60).collect();
+    format!("{}-pair-{slug}", origin.wall.strftime("%Y%m%dT%H%M%SZ"))
+}
+
+/// The experiment that was asked for.
+fn plan(request: &Request, agents: &BTreeMap<String, Arc<Agent>>, simulated: bool) -> Plan {
+    let sessions = request
+        .tasks
+        .iter()
+        .zip(&request.agents)
+        .map(|(task, agent)| (task.clone(), agents[agent].clone()))
+        .collect();
+    let plan = Plan::new(
+        sessions,
+        request.rounds.unwrap_or(if simulated { 1 } else { 3 }),
+        request.cache,
+        request.thresholds,
+        request.time_limit,
+    );
+    Plan {
+        gate: request.gate,
+        max_prompt_tokens: request.max_prompt_tokens,
+        answer_probes: request.answer_probes,
+        first_token_limit: request.first_token_limit,
+        reset: request.server.reset,
+        allow_egress: request.allow_egress.clone(),
+        ..plan
+    }
+}
