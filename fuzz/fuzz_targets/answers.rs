@@ -10,5 +10,5 @@ fuzz_target!(|input: &[u8]| {
         return;
     };
     let (cuts, answer) = rest.split_at(usize::from(count % 16).min(rest.len()));
-    flashrig_gateway::fuzz_any_chunking(answer, cuts);
+    llm_observe::fuzz::any_chunking(answer, cuts);
 });

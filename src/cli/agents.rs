@@ -15,7 +15,7 @@ pub enum AgentsCommand {
     List,
     /// Install pinned versions into flashrig's cache folder
     Install {
-        /// Agents
+        /// Agents to install
         #[arg(required = true)]
         names: Vec<String>,
     },

@@ -26,7 +26,7 @@ pub struct Common {
         help_heading = "Output"
     )]
     pub quiet: bool,
-    /// Show more of what is going on (twice for even more)
+    /// Show more detail (twice for debug messages)
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Output")]
     pub verbose: u8,
     /// When to use colour; NO_COLOR is respected
@@ -54,24 +54,24 @@ pub struct ServerArgs {
     /// The model to ask for [default: the only one the server lists]
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
-    /// Context length of the server in tokens, e.g. 128k [default: what the server tells]
+    /// Context length of the server in tokens, e.g. 128k [default: what the server reports]
     #[arg(long, value_name = "TOKENS", value_parser = flashrig_config::parse_count)]
     pub context: Option<u64>,
     /// Environment variable that holds the server's key
     #[arg(long, value_name = "NAME")]
     pub key_env: Option<String>,
-    /// Time factor of a simulated server
+    /// Time factor of a simulated server: 10 makes it ten times as fast
     #[arg(long, allow_negative_numbers = true, value_name = "X")]
     pub speed: Option<f64>,
-    /// Change a value of the server's profile, such as parallel=4, or cache_ram=4GB of a simulated
-    /// one (may be given more than once)
+    /// Change a value of the server's profile, such as parallel=4 (repeatable). A simulated server
+    /// also takes values such as cache_ram=4GB
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
-    /// Bring the server back to a known state before each arm or combination, as its profile says
-    /// ([reset]); an unscored warm-up follows
+    /// Reset the server before each arm or combination, as [reset] of its profile says; an
+    /// unscored warm-up follows
     #[arg(long)]
     pub reset: bool,
-    /// The file that a server which runs already writes its log to; it is followed from its end
+    /// Log file of a server that is already running; flashrig reads what is appended to it
     #[arg(long, value_name = "FILE")]
     pub server_log: Option<PathBuf>,
 }
@@ -92,7 +92,7 @@ impl ServerArgs {
     }
 }
 
-/// Which waiting request the gate lets in next.
+/// Which waiting request the gate admits next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum GateOrderArg {
     /// Who came first

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::args::{Color, Common};
 use super::terminal::{self, LogWriter};
 use flashrig_config::error_chain;
+use flashrig_record::Kept;
 use flashrig_report::View;
 
 /// What the user wants to see.
@@ -87,14 +88,15 @@ impl Console {
     ///
     /// # Errors
     /// The record is not to be written as JSON.
-    pub fn run_result<T: serde::Serialize>(
+    pub fn run_result<R: Kept>(
         self,
-        run: &T,
+        run: &R,
         report: impl FnOnce(View) -> String,
         folder: &Path,
     ) -> Result<(), serde_json::Error> {
         if self.json {
-            return self.json_result(run);
+            self.result(&run.to_json()?);
+            return Ok(());
         }
         let report = report(self.view());
         self.result(&format!("\n{report}Results: {}", folder.display()));

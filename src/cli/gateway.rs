@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use clap::Args;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::interval;
@@ -23,6 +23,7 @@ use flashrig_gateway::standing::{
 };
 use flashrig_gateway::{ClientName, EventLoop, Gate, Limits, Standing, StandingConfig};
 use flashrig_http::{KeyStyle, Secret, Upstream};
+use flashrig_server::key_from_env;
 
 /// How often the table is brought up to date.
 const REFRESH: Duration = Duration::from_millis(500);
@@ -46,10 +47,10 @@ pub struct GatewayArgs {
     /// Append a JSON line for every request to this file
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Let at most N generation requests of all clients into the server at a time [default: all]
+    /// Admit at most N concurrent generation requests, over all clients [default: no limit]
     #[arg(long, value_name = "N", value_parser = flashrig_config::whole_number(1, 100_000), help_heading = "Gate")]
     pub max_in_flight: Option<u32>,
-    /// Which waiting request the gate lets in next [default: fifo]
+    /// Which waiting request the gate admits next [default: fifo]
     #[arg(
         long,
         value_enum,
@@ -62,8 +63,8 @@ pub struct GatewayArgs {
     /// request's bytes
     #[arg(long, value_name = "TOKENS", value_parser = flashrig_config::parse_count, help_heading = "Gate")]
     pub max_prompt: Option<u64>,
-    /// Answer probes (is somebody there, the model list, token counts) in the server's place, for
-    /// servers that do not know them; token counts are estimated
+    /// Answer health checks, model lists and token counts in the server's place. For servers
+    /// without these routes; token counts are estimates
     #[arg(long, requires = "model", help_heading = "Probes")]
     pub answer_probes: bool,
     /// The served model, for the model list that is answered
@@ -74,7 +75,7 @@ pub struct GatewayArgs {
         help_heading = "Probes"
     )]
     pub model: Option<String>,
-    /// How long requests in flight have to end after the first Ctrl-C
+    /// How long requests in flight may go on after the first Ctrl-C
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = flashrig_config::parse_duration)]
     pub drain: std::time::Duration,
 }
@@ -83,7 +84,9 @@ pub struct GatewayArgs {
 pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failure> {
     let tokens = tokens(&args.clients)?;
     check_reach(args.listen, &tokens)?;
-    let upstream = Upstream::new(&args.upstream, key(&args)?, KeyStyle::ByDialect).or_usage()?;
+    let key = args.key_env.as_deref().map(key_from_env);
+    let key = key.transpose().or_rig()?;
+    let upstream = Upstream::new(&args.upstream, key, KeyStyle::ByDialect).or_usage()?;
     let origin = Origin::now();
     let log = match &args.log {
         Some(path) => {
@@ -229,19 +232,6 @@ fn check_reach(listen: SocketAddr, tokens: &[(ClientName, Secret)]) -> Result<()
         "--listen {listen} can be reached from other machines, and nobody has a token; give each client \
          one with --client NAME=TOKEN, or listen on 127.0.0.1"
     )))
-}
-
-fn key(args: &GatewayArgs) -> Result<Option<Secret>, Failure> {
-    let Some(name) = &args.key_env else {
-        return Ok(None);
-    };
-    match std::env::var(name) {
-        Ok(key) if !key.is_empty() => Ok(Some(Secret::new(key))),
-        _ => Err(Failure {
-            exit: Exit::Rig,
-            error: anyhow!("the environment variable {name} for the server's key is not set"),
-        }),
-    }
 }
 
 /// Shows what goes on until `ended` is.

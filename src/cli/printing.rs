@@ -22,7 +22,7 @@ use flashrig_server::RawProfile as ServerProfile;
 pub struct ReportArgs {
     /// The folder of the run
     pub run: PathBuf,
-    /// As text, or as the picture of a run of fit
+    /// Text, or a picture (runs of fit only)
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     pub format: ReportFormat,
 }
@@ -144,7 +144,7 @@ pub fn report(args: &ReportArgs, console: Console) -> Result<Exit, Failure> {
             return Err(usage("--format svg and --json are two things; give one"));
         }
         (ReportFormat::Svg, false) => console.result(&picture(&run)?),
-        (ReportFormat::Text, true) => console.json_result(&run).or_rig()?,
+        (ReportFormat::Text, true) => console.result(&run.to_json().or_rig()?),
         (ReportFormat::Text, false) => {
             let report = rendered(&run, console.view());
             console.result(&format!("{report}Results: {}", folder.display()));

@@ -32,15 +32,15 @@ pub enum Command {
     Pair(Box<pair::PairArgs>),
     /// Find out how many agent sessions fit on a server, at which context length
     Fit(Box<fit::FitArgs>),
-    /// Measure how long first tokens take with so many requests at once
+    /// Measure the time to first token with N concurrent requests
     Ttft(Box<ttft::TtftArgs>),
     /// Measure pair, fit or ttft under several settings of a server, and compare them
     Sweep(Box<sweep::SweepArgs>),
     /// Serve the simulated LLM server alone
     Sim(sim::SimArgs),
-    /// Stand between everyday agents and a server: count, time and show every request
+    /// Run a gateway between everyday agents and a server; it counts, times and shows each request
     Gateway(gateway::GatewayArgs),
-    /// List tasks, or prove that their checks tell right from wrong
+    /// List tasks, or verify that their checks tell right from wrong
     Tasks {
         /// What to do
         #[command(subcommand)]
@@ -52,7 +52,7 @@ pub enum Command {
         #[command(subcommand)]
         command: agents::AgentsCommand,
     },
-    /// List server profiles, or find out what a server can do
+    /// List or install servers, or find out what a server supports
     Servers {
         /// What to do
         #[command(subcommand)]

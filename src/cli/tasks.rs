@@ -23,7 +23,7 @@ const SHOWN_CHARS: usize = 200;
 pub enum TasksCommand {
     /// List the tasks
     List,
-    /// Prove tasks: untouched must fail, the reference solution pass, every cheat fail
+    /// Verify tasks: the untouched repository and every cheat must fail, the reference solution pass
     Verify {
         /// Tasks [default: all]
         names: Vec<String>,

@@ -30,18 +30,18 @@ pub struct TtftArgs {
     /// The server
     #[command(flatten)]
     pub server: ServerArgs,
-    /// How many requests are sent at once, e.g. 1,2,4,8 or 1..4
+    /// Numbers of concurrent requests to measure, e.g. 1,2,4,8 or 1..4
     #[arg(long, value_name = "NUMBERS", default_value = "1,2,4,8", value_parser = parse_numbers, allow_hyphen_values = true)]
     pub agents: Numbers,
     /// Tokens of each prompt
     #[arg(long, value_name = "TOKENS", default_value = "2k", value_parser = parse_count, allow_hyphen_values = true)]
     pub prompt: u64,
-    /// Make one of the requests at once a long one, of so many tokens (with one request there is
-    /// only a short one)
+    /// Give one of the concurrent requests a longer prompt of this many tokens. A single request is
+    /// never the long one
     #[arg(long, value_name = "TOKENS", value_parser = parse_count, allow_hyphen_values = true)]
     pub long: Option<u64>,
-    /// Let the prompts that are sent at once begin alike, up to their last line; without it no two
-    /// prompts share their first line
+    /// Let concurrent prompts share everything but their last line. Otherwise no two prompts share
+    /// even their first line
     #[arg(long)]
     pub shared_prefix: bool,
     /// Tokens of each answer
@@ -50,7 +50,7 @@ pub struct TtftArgs {
     /// How often each number is measured
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = flashrig_config::whole_number(1, 1000))]
     pub rounds: u32,
-    /// Longest wait for a token; beyond it the server has stalled, which ends the run
+    /// Longest wait for a token; after that the server counts as stalled, and the run ends
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
     pub first_token_limit: Duration,
     /// Seed of the prompts [default: a new one for each run, so that no prompt is in the server's

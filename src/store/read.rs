@@ -4,13 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::Value;
 
 use flashrig_clock::Seconds;
 use flashrig_record::{
-    Event, Kept, LOAD_COMMANDS, LoadEvent, LoadRun, RUN_SCHEMA, Run, SWEEP_SCHEMA, Sweep,
-    SweepEvent,
+    Event, Kept, LOAD_COMMANDS, LOAD_SCHEMA, LoadEvent, LoadRun, RUN_SCHEMA, Run, SWEEP_SCHEMA,
+    Sweep, SweepEvent,
 };
 
 /// A results folder that cannot be read.
@@ -35,7 +34,9 @@ pub enum ReadError {
         message: String,
     },
     /// Of a version that this flashrig does not know.
-    #[error("{path}: schema is {found:?}; this flashrig reads {RUN_SCHEMA:?} and {SWEEP_SCHEMA:?}")]
+    #[error(
+        "{path}: schema is {found:?}; this flashrig reads {RUN_SCHEMA:?}, {LOAD_SCHEMA:?} and {SWEEP_SCHEMA:?}"
+    )]
     Schema {
         /// The file.
         path: PathBuf,
@@ -51,7 +52,7 @@ pub enum ReadError {
 }
 
 /// A run of any kind, as it is stored in `run.json`.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, JsonSchema)]
 #[serde(untagged)]
 pub enum Stored {
     /// `pair`.
@@ -63,8 +64,22 @@ pub enum Stored {
     Sweep(Box<Sweep>),
 }
 
+impl Stored {
+    /// The record as JSON, indented.
+    ///
+    /// # Errors
+    /// A value in it has no form in JSON.
+    pub fn to_json(&self) -> serde_json::Result<String> {
+        match self {
+            Self::Pair(run) => run.to_json(),
+            Self::Load(run) => run.to_json(),
+            Self::Sweep(run) => run.to_json(),
+        }
+    }
+}
+
 /// A line of `events.jsonl` of a run of any kind.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, JsonSchema)]
 #[serde(untagged)]
 pub enum StoredEvent {
     /// `pair`.
@@ -142,7 +157,7 @@ fn versioned(path: &Path, text: &str) -> Result<Value, ReadError> {
         .get("schema")
         .and_then(|s| s.as_str())
         .unwrap_or_default();
-    if found != RUN_SCHEMA && found != SWEEP_SCHEMA {
+    if ![RUN_SCHEMA, LOAD_SCHEMA, SWEEP_SCHEMA].contains(&found) {
         return Err(ReadError::Schema {
             path: path.to_owned(),
             found: found.to_owned(),
@@ -152,7 +167,7 @@ fn versioned(path: &Path, text: &str) -> Result<Value, ReadError> {
 }
 
 fn parse<R: Kept>(path: &Path, text: &str) -> Result<R, ReadError> {
-    serde_json::from_str(text).map_err(|e| invalid(path, &e))
+    R::from_json(text).map_err(|e| invalid(path, &e))
 }
 
 fn invalid(path: &Path, error: &serde_json::Error) -> ReadError {
@@ -187,7 +202,7 @@ pub(super) fn fold<R: Kept>(path: &Path) -> Result<(R, Seconds), ReadError> {
     let mut run = None;
     let mut last = Seconds(0.0);
     for (index, line) in lines.iter().enumerate() {
-        match serde_json::from_str::<R::Event>(line) {
+        match R::event_from_json(line) {
             Ok(event) => {
                 last = R::at(&event);
                 R::apply(&mut run, event);

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::read::{ReadError, fold};
 use flashrig_clock::Seconds;
@@ -136,16 +136,20 @@ impl<R: Kept> Store<R> {
     /// # Errors
     /// The folder cannot be written.
     pub fn event(&mut self, event: R::Event) -> Result<(), StoreError> {
-        append(&mut self.events, &self.folder.join("events.jsonl"), &event)?;
+        append(
+            &mut self.events,
+            &self.folder.join("events.jsonl"),
+            R::event_to_json(&event),
+        )?;
         R::apply(&mut self.run, event);
         let path = self.folder.join("run.json");
         let Some(run) = &self.run else { return Ok(()) };
-        let mut text = serde_json::to_vec_pretty(run).map_err(|e| StoreError {
+        let mut text = run.to_json().map_err(|e| StoreError {
             path: path.clone(),
             source: e.into(),
         })?;
-        text.push(b'\n');
-        write_atomically(&path, &text)
+        text.push('\n');
+        write_atomically(&path, text.as_bytes())
     }
 
     /// Appends the requests of one session.
@@ -199,7 +203,7 @@ impl<R: Kept> Store<R> {
                 cell_attempt,
                 attempt: attempt.clone(),
             };
-            append(requests, &path, &line)?;
+            append(requests, &path, serde_json::to_string(&line))?;
         }
         Ok(())
     }
@@ -243,14 +247,18 @@ fn open_whole_lines(path: &Path) -> io::Result<File> {
 }
 
 /// One line, in one write, so that a kill never leaves half of one in the middle of the file.
-fn append<T: Serialize>(file: &mut File, path: &Path, value: &T) -> Result<(), StoreError> {
+fn append(
+    file: &mut File,
+    path: &Path,
+    json: serde_json::Result<String>,
+) -> Result<(), StoreError> {
     let fail = |source| StoreError {
         path: path.to_owned(),
         source,
     };
-    let mut line = serde_json::to_vec(value).map_err(|e| fail(e.into()))?;
-    line.push(b'\n');
-    file.write_all(&line).map_err(fail)
+    let mut line = json.map_err(|e| fail(e.into()))?;
+    line.push('\n');
+    file.write_all(line.as_bytes()).map_err(fail)
 }
 
 /// Writes a file beside its place and renames it. Who may read it is up to the umask.

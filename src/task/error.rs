@@ -20,13 +20,6 @@ pub enum TaskError {
     File(#[from] FileError),
 }
 
-impl TaskError {
-    /// A whole file is at fault, or is missing.
-    pub(super) fn file(file: String, problem: impl Into<String>) -> Self {
-        Self::File(FileError::whole(file, problem))
-    }
-}
-
 /// `; did you mean …? (tasks: …)`, or as much of it as there is to say.
 pub(super) fn suggestion(nearest: Option<&str>, known: &[String], what: &str) -> String {
     let nearest = nearest.map_or(String::new(), |n| format!("; did you mean `{n}`?"));

@@ -1,12 +1,12 @@
 //! `flashrig gateway` as it is typed: addresses, mistakes, the log, Ctrl-C.
 
+use flashrig_testkit::waiting::wait_until;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 
 use crate::support::http::fetch;
-use crate::support::machine::wait_until;
 use crate::support::serving::Serving;
 use flashrig_gateway::standing::LogLine;
 use flashrig_testkit::prometheus::Metrics;
@@ -23,6 +23,7 @@ fn refused(args: &[&str]) -> (Option<i32>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_flashrig"))
         .arg("gateway")
         .args(args)
+        .env("FLASHRIG_EMPTY_KEY", "")
         .output()
         .unwrap();
     (
@@ -49,6 +50,11 @@ fn mistakes_are_told_before_anything_is_served() {
             &["--listen", ANYWHERE, "--key-env", "FLASHRIG_NO_KEY"],
             3,
             "FLASHRIG_NO_KEY",
+        ),
+        (
+            &["--listen", ANYWHERE, "--key-env", "FLASHRIG_EMPTY_KEY"],
+            3,
+            "FLASHRIG_EMPTY_KEY for the server's key is not set or is empty",
         ),
     ] {
         let (exit, said) = refused(&[&upstream[..], args].concat());

@@ -36,7 +36,7 @@ fn a_pair_shows_a_moving_line_per_session_and_leaves_none_after_ctrl_c() {
     let mut frames = BTreeSet::new();
     let waits = "turn 1, ";
     terminal.wait_for("a session waits", |shown| shown.contains(waits));
-    crate::support::machine::wait_until("the spinner moves", || {
+    flashrig_testkit::waiting::wait_until("the spinner moves", || {
         frames.extend(terminal.shown().chars().filter(|&c| SPINNER.contains(c)));
         frames.len() > 2
     });

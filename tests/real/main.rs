@@ -6,6 +6,12 @@
     reason = "helpers of tests fail like tests"
 )]
 
+use std::sync::RwLock;
+
+/// Tests that compare times have the machine to themselves. The others share it: one that runs
+/// agents, beside one that runs a server.
+static MACHINE: RwLock<()> = RwLock::new(());
+
 mod agents;
 mod servers;
 #[path = "../commands/support/mod.rs"]

@@ -82,13 +82,6 @@ mod slow_head;
 pub mod standing;
 mod standing_listener;
 
-/// What must hold for every answer, for the fuzz target: any chunking is read alike. Panics when
-/// it does not hold.
-#[cfg(fuzzing)]
-pub fn fuzz_any_chunking(answer: &[u8], cuts: &[u8]) {
-    llm_observe::fuzz::any_chunking(answer, cuts);
-}
-
 pub use client_name::{BadName, ClientName};
 pub use event_loop::EventLoop;
 pub use events::{Activity, GatewayEvent, Observer};

@@ -19,8 +19,24 @@ impl Drop for Listening {
     }
 }
 
+/// Serves a listener by a task of its own.
+///
+/// The task is spawned by a function that is not async, so that it is compiled here, once and with
+/// this crate's optimisation, and not again in every program that opens a gateway.
+pub(super) fn listen(
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    label: String,
+    stopped: oneshot::Receiver<()>,
+    draining: Draining,
+) -> Listening {
+    Listening(tokio::spawn(accept(
+        listener, shared, label, stopped, draining,
+    )))
+}
+
 /// Accepts until told to drain or to stop; when this ends, no connection is left.
-pub(super) async fn listen(
+async fn accept(
     listener: TcpListener,
     shared: Arc<Shared>,
     label: String,

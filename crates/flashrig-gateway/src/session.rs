@@ -105,13 +105,13 @@ impl Session {
             answer_probes,
         };
         let (stop, stopped) = oneshot::channel();
-        let listening = tokio::spawn(listen(listener, Arc::new(shared), label, stopped, None));
+        let listening = listen(listener, Arc::new(shared), label, stopped, None);
         Ok(GatewaySession {
             addr,
             request_log,
             activity,
             stop,
-            listening: Listening(listening),
+            listening,
         })
     }
 }

@@ -89,7 +89,7 @@ impl Standing {
             shared,
             drain,
             stop,
-            listening: Listening(tokio::spawn(listening)),
+            listening,
         })
     }
 

@@ -12,10 +12,13 @@ use super::{
 };
 use flashrig_clock::Seconds;
 
+/// Format of the records of `fit` and `ttft`.
+pub const LOAD_SCHEMA: &str = "flashrig.load/1";
+
 /// `run.json` of `fit` and `ttft`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadRun {
-    /// Format and its version: `flashrig.run/1`.
+    /// Format and its version: `flashrig.load/1`; flashrig 0.1.0 wrote `flashrig.run/1`.
     pub schema: String,
     /// Name of the results folder.
     pub id: String,

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::kept::as_json;
 use super::{Kept, RunState, StoppedBecause, Sweep, SweepRow, SweepVerdict, Unit, UnitBegun};
 use flashrig_clock::Seconds;
 
@@ -68,6 +69,8 @@ impl Kept for Sweep {
     fn event(at_s: Seconds, what: SweepWhat) -> SweepEvent {
         SweepEvent { at_s, what }
     }
+
+    as_json!();
 
     fn at(event: &SweepEvent) -> Seconds {
         event.at_s

@@ -9,3 +9,4 @@
 pub mod profile;
 pub mod prometheus;
 pub mod upstream;
+pub mod waiting;

@@ -5,22 +5,14 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+pub use crate::waiting::soon;
+
 /// Moves tokio's clock on by as long as a kept connection has to stay open before it is used again.
 /// Nothing is waited for.
 pub async fn let_connections_settle() {
     tokio::time::pause();
     tokio::time::advance(Duration::from_millis(300)).await;
     tokio::time::resume();
-}
-
-/// The bound on every wait in a test; reached only when something is wrong.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Waits for `work`, but not for ever.
-pub async fn soon<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, work)
-        .await
-        .expect("this should have happened long ago")
 }
 
 /// A listener that serves what the test says.

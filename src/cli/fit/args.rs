@@ -26,7 +26,7 @@ pub struct FitArgs {
     /// How often each combination is measured [default: 3]
     #[arg(long, value_name = "N", value_parser = flashrig_config::whole_number(1, 1000))]
     pub rounds: Option<u32>,
-    /// Look for the largest number of sessions that fits instead of measuring all of them
+    /// Search for the largest number of sessions that fits instead of measuring every number
     #[arg(long)]
     pub search: bool,
     /// Warm turns of each session, each of which asks for one hidden fact [default: 13]
@@ -38,7 +38,7 @@ pub struct FitArgs {
     /// Pause of each session between its turns [default: 0s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Sessions")]
     pub think: Option<Duration>,
-    /// Start each session so much after the one before [default: 0s, all at once]
+    /// Delay between the starts of two sessions [default: 0s, all at once]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Sessions")]
     pub stagger: Option<Duration>,
     /// Seed of prompts, facts and the order of measuring [default: a new one for each run, so that
@@ -61,7 +61,7 @@ pub struct FitArgs {
     /// all, or off [default: as many as one session alone gets right in this run]
     #[arg(long, value_name = "RULE", value_parser = parse_recall, help_heading = "Judgement")]
     pub recall: Option<RecallRule>,
-    /// Slowdown up to which a combination passes [default: 1.5]
+    /// A combination passes up to this slowdown [default: 1.5]
     #[arg(
         long,
         allow_negative_numbers = true,
@@ -69,7 +69,7 @@ pub struct FitArgs {
         help_heading = "Judgement"
     )]
     pub pass_below: Option<f64>,
-    /// Slowdown above which it fails [default: 2]
+    /// A combination fails above this slowdown [default: 2]
     #[arg(
         long,
         allow_negative_numbers = true,
@@ -77,16 +77,16 @@ pub struct FitArgs {
         help_heading = "Judgement"
     )]
     pub fail_above: Option<f64>,
-    /// Exit with 1 unless so many sessions fit at every context length
+    /// Exit with 1 unless at least N sessions fit at every context length
     #[arg(long, value_name = "N", value_parser = flashrig_config::whole_number(1, 1024), help_heading = "Judgement")]
     pub expect: Option<u32>,
     /// Exit with 1 when a number of sessions is inconclusive
     #[arg(long, help_heading = "Judgement")]
     pub strict: bool,
-    /// Longest wait for a first token; beyond it the server counts as stalled [default: 15m]
+    /// Longest wait for a first token; after that the server counts as stalled [default: 15m]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub first_token_limit: Option<Duration>,
-    /// Go on with a run that was stopped or killed; finished combinations are not repeated
+    /// Continue a run that was stopped or killed; finished combinations are not repeated
     #[arg(long, value_name = "RUN", conflicts_with = "results")]
     pub resume: Option<PathBuf>,
     /// Folder for results

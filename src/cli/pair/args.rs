@@ -12,10 +12,10 @@ use flashrig_gateway::egress::Pattern;
 /// `flashrig pair`.
 #[derive(Clone, Debug, Args)]
 pub struct PairArgs {
-    /// A task, as NAME or NAME@AGENT; give it once per session (the same task may come again)
+    /// A task, as NAME or NAME@AGENT. Give the option once per session; a task may be repeated
     #[arg(long = "task", value_name = "NAME[@AGENT]", required = true)]
     pub tasks: Vec<String>,
-    /// The agent for tasks that name none
+    /// The agent for tasks that do not name one
     #[arg(long, value_name = "NAME", default_value = "claude")]
     pub agent: String,
     /// The command line of the agent `command`; {prompt}, {base_url}, {token}, {model} and
@@ -32,38 +32,38 @@ pub struct PairArgs {
     /// Rounds, each with both arms [default: 1 on a simulated server, 3 otherwise]
     #[arg(long, value_name = "N", value_parser = flashrig_config::whole_number(1, 1000))]
     pub rounds: Option<u32>,
-    /// What is done about the server's prompt cache
+    /// How the runs use the server's prompt cache
     #[arg(long, value_enum, default_value_t = Cache::Cold)]
     pub cache: Cache,
-    /// Add a third arm: together, with at most one request in the server at a time
+    /// Add a third arm: together, with at most one concurrent request
     #[arg(long, help_heading = "Gate")]
     pub gated: bool,
-    /// Add a third arm: together, with at most N requests of all sessions in the server at a time
+    /// Add a third arm: together, with at most N concurrent requests over all sessions
     #[arg(long, value_name = "N", value_parser = flashrig_config::whole_number(1, 100_000), help_heading = "Gate")]
     pub gate: Option<u32>,
-    /// Which waiting request the gate lets in next [default: fifo]
+    /// Which waiting request the gate admits next [default: fifo]
     #[arg(long, value_enum, value_name = "ORDER", help_heading = "Gate")]
     pub gate_order: Option<GateOrderArg>,
     /// Refuse longer prompts, in every arm, in the agent's own dialect, e.g. 32k; tokens are
     /// estimated from the request's bytes
     #[arg(long, value_name = "TOKENS", value_parser = parse_count, help_heading = "Gate")]
     pub max_prompt: Option<u64>,
-    /// Answer probes (is somebody there, the model list, token counts) in the server's place, in
-    /// every arm, for servers that do not know them; token counts are estimated
+    /// Answer health checks, model lists and token counts in the server's place, in every arm. For
+    /// servers without these routes; token counts are estimates
     #[arg(long)]
     pub answer_probes: bool,
-    /// Let agents leave out what changes at the start of their prompts, by a setting of their own
-    /// that their profile names (stable_prefix); without it agents run as they come
+    /// Turn on the agent's own setting for a stable prompt prefix, which its profile names
+    /// (stable_prefix). Without this option agents run with their defaults
     #[arg(long)]
     pub stable_prefix: bool,
     /// Limit for each session, e.g. 20m [default: the task's own]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub time_limit: Option<Duration>,
-    /// Longest wait of a request for its first token; beyond it the server accepts requests and
-    /// does not generate, and the request's session is ended
+    /// Longest wait of a request for its first token; after that the server counts as not
+    /// generating, and flashrig ends the request's session
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
     pub first_token_limit: Duration,
-    /// Slowdown up to which the time verdict is a pass
+    /// The time verdict is a pass up to this slowdown
     #[arg(
         long,
         allow_negative_numbers = true,
@@ -71,7 +71,7 @@ pub struct PairArgs {
         default_value_t = 1.5
     )]
     pub pass_below: f64,
-    /// Slowdown above which the time verdict is a fail
+    /// The time verdict is a fail above this slowdown
     #[arg(
         long,
         allow_negative_numbers = true,
@@ -85,8 +85,8 @@ pub struct PairArgs {
     /// How sessions are contained
     #[arg(long, value_enum, default_value_t = SandboxArg::Auto)]
     pub sandbox: SandboxArg,
-    /// Let agents reach a destination beyond this machine through their proxy, which otherwise
-    /// refuses all; *.example.com is every name below (may be given more than once)
+    /// Let agents reach this destination beyond the machine; all others are refused.
+    /// *.example.com covers every name below example.com (repeatable)
     #[arg(long, value_name = "HOST[:PORT]")]
     pub allow_egress: Vec<Pattern>,
     /// Keep every session's workspace in the results folder
@@ -100,7 +100,7 @@ pub struct PairArgs {
     pub results: PathBuf,
 }
 
-/// What is done about the server's prompt cache.
+/// How the runs use the server's prompt cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Cache {
     /// A nonce at the start of every prompt, one per session and arm

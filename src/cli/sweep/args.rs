@@ -20,17 +20,17 @@ pub struct SweepArgs {
     /// within brackets or quotes do not part values (may be given more than once)
     #[arg(long = "set", value_name = "KEY=VALUE,…")]
     pub sets: Vec<String>,
-    /// Try each value alone, beside the first values of the other settings, instead of the full grid
+    /// Change one setting at a time, with the others at their first values, instead of the full grid
     #[arg(long)]
     pub one_at_a_time: bool,
     /// How often each combination is measured: all of them once, then all again [default: 3]
     #[arg(long, value_name = "N", value_parser = flashrig_config::whole_number(1, 1000))]
     pub rounds: Option<u32>,
-    /// Seed of the order in which combinations are measured, which is another one in each round
-    /// [default: a new one]
+    /// Seed of the order of the combinations; the order changes in each round [default: a new
+    /// seed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Go on with a sweep that was stopped or killed; what was measured is not repeated
+    /// Continue a sweep that was stopped or killed; finished measurements are not repeated
     #[arg(long, value_name = "SWEEP", conflicts_with = "results")]
     pub resume: Option<PathBuf>,
     /// Folder for results

@@ -12,7 +12,7 @@ use crate::run::shared::instrument::{host, rig, started_at};
 use crate::run::shared::stalled::{unless_stalled, warm_up_sessions};
 use flashrig_clock::{Origin, Seconds};
 use flashrig_load::{Aim, Client, LoadLimits, WarmUp, calibrate, choose_dialect};
-use flashrig_record::{Calibration, LoadRun, LoadSpec, LoadWhat, RUN_SCHEMA, RunState};
+use flashrig_record::{Calibration, LOAD_SCHEMA, LoadRun, LoadSpec, LoadWhat, RunState};
 use flashrig_server::{Connected, Target};
 
 /// Where the progress of such a run is reported.
@@ -119,7 +119,7 @@ pub fn begun(
     calibration: Calibration,
 ) -> LoadRun {
     LoadRun {
-        schema: RUN_SCHEMA.to_owned(),
+        schema: LOAD_SCHEMA.to_owned(),
         id,
         command: command.to_owned(),
         command_line: command_line(Some(&server.upstream)),

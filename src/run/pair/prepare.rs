@@ -28,7 +28,7 @@ use crate::task::Task;
 use flashrig_clock::{Origin, Seconds};
 use flashrig_gateway::EventLoop;
 use flashrig_gateway::egress::Pattern;
-use flashrig_process::SandboxChoice;
+use flashrig_process::{Sandbox, SandboxChoice};
 use flashrig_record::{CachePolicy, GateSpec, RUN_SCHEMA, Run, RunState, Spec, Thresholds};
 use flashrig_server::Watcher;
 
@@ -102,6 +102,13 @@ pub async fn prepare(
     needed_programs(&request.tasks, setting)?;
     writable(&request.results)?;
     let sandbox = sandbox(request.sandbox).await?;
+    if matches!(sandbox, Sandbox::ProcessGroup) {
+        note(
+            "warning: the agents run without a sandbox and with all permissions, so they can change \
+             any file of yours; bubblewrap (--sandbox bubblewrap, Linux) prevents that"
+                .to_owned(),
+        );
+    }
     let scripts = scripts(&request.tasks, &target)?;
     let mut server = reach(wanted, &target, scripts, &note).await?;
     let agents = find_agents(request, setting, &note).await?;

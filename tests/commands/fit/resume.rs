@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Child;
-use std::time::{Duration, Instant};
 
+use flashrig_testkit::waiting::wait_until;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -45,18 +45,11 @@ fn in_the_middle(place: &Place, finished: usize) -> Child {
 
 fn begun(place: &Place, args: &[&str], finished: usize) -> Child {
     let mut child = place.start(args);
-    let deadline = Instant::now() + Duration::from_secs(60);
-    loop {
-        assert!(Instant::now() < deadline, "the run does not get on");
-        assert!(
-            child.try_wait().unwrap().is_none(),
-            "the run is over already"
-        );
-        if place.path().join("results").exists() && count(place, "cell_started") > finished {
-            return child;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the next combination has begun", || {
+        assert!(child.try_wait().unwrap().is_none(), "the run is over");
+        place.path().join("results").exists() && count(place, "cell_started") > finished
+    });
+    child
 }
 
 fn count(place: &Place, event: &str) -> usize {
@@ -96,6 +89,7 @@ fn finished(record: &Value) -> BTreeMap<(u64, u64), Vec<Value>> {
 fn went_on(before: &Value, ran: &Ran) {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let record = ran.record();
+    assert_eq!(record["schema"], "flashrig.load/1");
     assert_eq!(record["state"], "finished");
     assert_eq!(record["resumed"], 1);
     let (kept, all) = (finished(before), finished(&record));

@@ -1,8 +1,8 @@
 //! A server that flashrig started, and that dies in the middle of a combination; one that is reset.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
+use flashrig_testkit::waiting::wait_until;
 use serde_json::Value;
 
 use crate::fit::place::{EVEN, Place, Ran, cell};
@@ -41,7 +41,6 @@ fn place(start: &str) -> Place {
 /// Starts a run, and kills its server as soon as the combination number `wanted` has begun.
 fn killed_in(place: &Place, wanted: usize) -> Ran {
     let mut child = place.start(ARGS);
-    let deadline = Instant::now() + Duration::from_secs(60);
     let begun = || {
         let results = place.path().join("results");
         let has_run = std::fs::read_dir(results).is_ok_and(|mut r| r.next().is_some());
@@ -51,11 +50,10 @@ fn killed_in(place: &Place, wanted: usize) -> Ran {
             .filter(|e| e["what"]["event"] == "cell_started");
         started.count()
     };
-    while begun() < wanted {
-        assert!(Instant::now() < deadline, "the run does not get on");
+    wait_until("the combination has begun", || {
         assert!(child.try_wait().unwrap().is_none(), "the run is over");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+        begun() >= wanted
+    });
     let record: Value = serde_json::from_str(&place.result_text("run.json")).unwrap();
     kill_server(&record);
     child.wait_with_output().unwrap().into()

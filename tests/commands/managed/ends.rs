@@ -2,9 +2,10 @@
 
 use std::fs;
 
+use flashrig_testkit::waiting::wait_until;
 use nix::sys::signal::Signal;
 
-use crate::managed::place::{Place, ended, is_alive, real, scripted, signal, wait_until};
+use crate::managed::place::{Place, ended, is_alive, real, scripted, signal};
 
 /// A run that goes on for long, with the pid of its server once that is known.
 fn running() -> (Place, std::process::Child, u32) {

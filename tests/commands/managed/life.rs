@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use flashrig_server::{Connected, LifeError, StartError, Target, Wanted, check_flags, connect};
+use flashrig_testkit::waiting::{soon, wait_until};
 use nix::sys::signal::Signal;
 
-use crate::managed::place::{FLASHRIG, Place, is_alive, real, scripted, signal, wait_until};
+use crate::managed::place::{FLASHRIG, Place, is_alive, real, scripted, signal};
 
 fn target(place: &Place, name: &str) -> Target {
     let mut target = Target::parse(Some(name), None, Some(place.path())).unwrap();
@@ -23,14 +24,6 @@ async fn started(place: &Place, name: &str) -> Connected {
     connect(&target, &Wanted::default(), Vec::new(), None)
         .await
         .unwrap()
-}
-
-async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
-    let limit = Duration::from_secs(120);
-    let Ok(done) = tokio::time::timeout(limit, work).await else {
-        panic!("waited in vain: {what}");
-    };
-    done
 }
 
 fn real_place() -> Place {
@@ -51,7 +44,7 @@ async fn a_death_is_noticed_at_once_and_a_restart_is_at_the_same_address() {
         async move { life.died().await }
     });
     signal(first, Signal::SIGKILL);
-    let death = soon("the death is told", waiting).await.unwrap();
+    let death = soon(waiting).await.unwrap();
     assert!(
         death.exit.to_string().contains("killed by SIGKILL")
             && death.exit.to_string().contains("not flashrig's"),
@@ -69,7 +62,7 @@ async fn a_death_is_noticed_at_once_and_a_restart_is_at_the_same_address() {
     assert_eq!(life.death(), Some(death));
     assert_eq!(life.pid(), None);
 
-    let after = soon("it is ready again", life.restart()).await.unwrap();
+    let after = soon(life.restart()).await.unwrap();
     assert!(after > Duration::ZERO);
     assert_eq!(life.death(), None);
     let second = life.pid().unwrap();
@@ -78,7 +71,7 @@ async fn a_death_is_noticed_at_once_and_a_restart_is_at_the_same_address() {
     let limit = Duration::from_secs(10);
     let answer = flashrig_http::ask(&url, None, None, limit).await.unwrap();
     assert_eq!(answer.status, 200);
-    soon("it ends", life.stop()).await;
+    soon(life.stop()).await;
     assert!(!is_alive(second));
 }
 
@@ -88,10 +81,10 @@ async fn an_end_that_was_asked_for_is_no_death() {
     let server = started(&place, "real").await;
     let life = server.life.clone();
     let pid = life.pid().unwrap();
-    let reset = soon("it is reset", life.reset()).await.unwrap();
+    let reset = soon(life.reset()).await.unwrap();
     assert!(life.can_reset() && reset > Duration::ZERO);
     assert!(!is_alive(pid), "a reset by restart is another process");
-    soon("it ends", life.stop()).await;
+    soon(life.stop()).await;
     assert_eq!((life.death(), life.pid()), (None, None));
     let dead = tokio::time::timeout(Duration::from_millis(50), life.died()).await;
     assert!(dead.is_err(), "it was ended, and did not die: {dead:?}");
@@ -103,12 +96,7 @@ async fn when_nobody_knows_of_a_server_any_more_it_is_ended() {
     let server = started(&place, "real").await;
     let pid = server.life.pid().unwrap();
     drop(server);
-    soon("it is gone", async {
-        while is_alive(pid) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await;
+    wait_until("it is gone", || !is_alive(pid));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,11 +117,11 @@ async fn a_server_that_does_not_come_back_says_why_and_stop_cuts_its_start_short
     });
     let second = place.path().join("second");
     wait_until("it loads", || second.exists());
-    soon("its start is cut short", life.stop()).await;
+    soon(life.stop()).await;
     let cut = restarting.await.unwrap();
     assert!(matches!(cut, Err(LifeError::Ended)), "{cut:?}");
 
-    let error = soon("it fails", life.restart()).await.unwrap_err();
+    let error = soon(life.restart()).await.unwrap_err();
     let LifeError::Start(StartError::Died { message, .. }) = &error else {
         panic!("{error}");
     };
@@ -153,16 +141,11 @@ async fn what_its_processes_use_is_known_while_it_runs() {
     let place = real_place();
     let server = started(&place, "real").await;
     let life = server.life.clone();
-    soon("a sample comes", async {
-        while life.usage().is_none() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await;
+    wait_until("a sample comes", || life.usage().is_some());
     let (rss, _cpu) = life.usage().unwrap();
     assert!(rss.unwrap() > 1 << 20, "{rss:?}");
     assert!(life.peak_rss_bytes() >= rss);
-    soon("it ends", life.stop()).await;
+    soon(life.stop()).await;
     assert_eq!(life.usage(), None);
     assert!(life.peak_rss_bytes().is_some(), "of the whole run");
 }

@@ -1,9 +1,10 @@
 //! The log of a server, however much it is.
 #![cfg(target_os = "linux")]
 
+use flashrig_testkit::waiting::wait_until;
 use std::fs;
 
-use crate::managed::place::{FLASHRIG, Place, scripted, wait_until};
+use crate::managed::place::{FLASHRIG, Place, scripted};
 
 /// Megabytes that the server writes before it serves.
 const MEGABYTES: u64 = 200;

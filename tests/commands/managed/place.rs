@@ -4,15 +4,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
+use flashrig_testkit::waiting::wait_until;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
-
-/// For whatever is waited for on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The flashrig that is tested, and that plays the server.
 pub const FLASHRIG: &str = env!("CARGO_BIN_EXE_flashrig");
@@ -184,15 +181,6 @@ impl Place {
 /// One cache folder for all tests: the test binary is hashed once.
 fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("managed-room-cache")
-}
-
-/// Waits until `is` is so.
-pub fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is() {
-        assert!(Instant::now() < deadline, "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 pub fn signal(pid: u32, signal: Signal) {

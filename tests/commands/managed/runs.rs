@@ -3,10 +3,11 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 
+use flashrig_testkit::waiting::wait_until;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::managed::place::{FLASHRIG, Place, ended, real, scripted, signal, wait_until};
+use crate::managed::place::{FLASHRIG, Place, ended, real, scripted, signal};
 
 const FIT: [&str; 16] = [
     "fit",

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use flashrig_testkit::waiting::wait_until;
 use serde_json::{Value, json};
 
 /// The words that make this test binary play an agent; what follows are its steps.
@@ -194,9 +195,7 @@ impl Agent {
 }
 
 fn wait_for(file: &Path) {
-    while !file.exists() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the file is there", || file.exists());
 }
 
 /// Sends a request, `line` being its method and path.

@@ -97,7 +97,7 @@ fn invalid_toml_is_told_with_file_and_line() {
         &stage,
         &["pair", "--task", "tiny", "--agent", "mine"],
         USAGE,
-        &["harness/agents/mine.toml", "line 2"],
+        &["harness/agents/mine.toml:2:"],
     );
 }
 

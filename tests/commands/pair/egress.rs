@@ -73,10 +73,8 @@ fn an_agent_that_sends_its_prompt_to_a_public_host_is_refused_listed_and_marked_
 
 #[test]
 fn start_up_fetches_of_a_common_client_are_refused_at_once_and_loopback_is_not_disturbed() {
-    if !std::path::Path::new("/usr/bin/curl").exists() {
-        eprintln!("skipped: there is no curl");
-        return;
-    }
+    let curl = std::process::Command::new("curl").arg("--version").output();
+    assert!(curl.is_ok(), "this test needs curl: install it");
     let stage = Stage::with(&[
         // Without the guard either would hang until somebody's limit, or leave.
         "sh curl -sS -o refused.txt http://fetch.example.com/models.json; curl -sS https://fetch.example.com/ && exit 1; cat refused.txt; rm refused.txt",

@@ -3,13 +3,14 @@
 use std::process::Child;
 use std::time::{Duration, Instant};
 
+use flashrig_testkit::waiting::wait_until;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::pair::faulty::{Answer, Faulty};
 use crate::pair::stage::{Agent, GOOD, Ran, Stage, TASK, number, sandboxes, text};
-use crate::support::machine::{alive, wait_until};
+use crate::support::machine::alive;
 
 /// A pair of two sessions of which the second one back to back hangs in its request, with a
 /// descendant that has left its process group; returns once it does.

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
+use flashrig_testkit::waiting::wait_until;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::pair::stage::{Agent, GOOD, Ran, Stage, number, text};
-use crate::support::machine::{alive, wait_until};
+use crate::support::machine::alive;
 use crate::support::managed::{kill_server, life, profile};
 
 /// A stage with the managed server `real`, and agents that wait for a word in the middle of their

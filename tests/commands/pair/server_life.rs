@@ -3,11 +3,11 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
+use flashrig_testkit::waiting::wait_until;
 use serde_json::Value;
 
 use crate::pair::faulty::{Answer, Faulty};
 use crate::pair::stage::{Agent, GOOD, Ran, Stage, names, text};
-use crate::support::machine::wait_until;
 
 /// A real process that serves, of which flashrig knows the address alone.
 struct Served {

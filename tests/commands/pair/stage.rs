@@ -5,11 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use flashrig_testkit::waiting::wait_until;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::pair::agent::PLAY;
-use crate::support::machine::{alive, wait_until};
+use crate::support::machine::alive;
 
 pub const TASK: &str = r#"schema = "flashrig.task/1"
 title = "Say hello"

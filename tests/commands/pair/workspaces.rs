@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use flashrig_testkit::waiting::wait_until;
+
 use crate::pair::stage::{Ran, Stage, TASK, names, sandboxes, text};
-use crate::support::machine::wait_until;
 
 fn git(folder: &Path, args: &[&str]) {
     let output = Command::new("git")
@@ -273,6 +274,7 @@ const SAVED: &str =
 fn files_that_were_saved_meanwhile_are_one_note_where_a_sandbox_keeps_agents_out() {
     let ran = with_files_saved("bubblewrap");
     assert_eq!(ran.record()["rig"]["sandbox"], "bubblewrap");
+    assert!(!ran.stderr.contains("without a sandbox"), "{ran:#?}");
     assert_eq!(ran.functional(), "pass", "{ran:#?}");
     assert_eq!(ran.stderr.matches("changed while sessions ran").count(), 1);
     assert!(ran.stderr.contains(SAVED), "{ran:#?}");
@@ -282,6 +284,7 @@ fn files_that_were_saved_meanwhile_are_one_note_where_a_sandbox_keeps_agents_out
 #[test]
 fn without_a_sandbox_at_most_three_of_the_changed_files_are_named() {
     let ran = with_files_saved("none");
+    assert_eq!(ran.stderr.matches("without a sandbox").count(), 1);
     for session in ran.arms()[0]["sessions"].as_array().unwrap() {
         assert_eq!(session["status"], "escaped", "{session:#}");
         let detail = text(session, "detail");

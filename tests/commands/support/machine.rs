@@ -3,18 +3,6 @@
 use std::path::Path;
 #[cfg(not(target_os = "linux"))]
 use std::process::Command;
-use std::time::{Duration, Instant};
-
-/// How long a test waits for something that should happen soon, on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
-
-pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < deadline, "gave up waiting until {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
 
 /// Living processes whose environment names `folder`: flashrig itself by its TMPDIR, agents and
 /// what they leave behind by their private home.

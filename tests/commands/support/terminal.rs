@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
-use super::machine::PATIENCE;
+use flashrig_testkit::waiting::PATIENCE;
 
 /// Tall enough that nothing scrolls away.
 const SIZE: PtySize = PtySize {

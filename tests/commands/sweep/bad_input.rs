@@ -48,7 +48,7 @@ fn settings_that_make_no_sweep_are_refused_with_what_was_typed() {
         // The second combination is the one that cannot be.
         (
             &["--set", "max_concurrent=1,0"],
-            &["`sim.max_concurrent`", "--set max_concurrent=0"],
+            &["sim.max_concurrent", "--set max_concurrent=0"],
         ),
         (
             &["--set", "kv_bits=8,5"],

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::process::Child;
 
+use flashrig_testkit::waiting::wait_until;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::pair::stage::{Ran, Stage, names};
-use crate::support::machine::{alive, wait_until};
+use crate::support::machine::alive;
 use crate::sweep::setting::{begun, events, round_and_combination, run_folder, stage};
 
 const OPTIONS: [&str; 9] = [

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
+use flashrig_testkit::waiting::wait_until;
 use serde_json::Value;
 
 use crate::pair::stage::{Stage, names};
-use crate::support::machine::{alive, wait_until};
+use crate::support::machine::alive;
 use crate::sweep::setting::{begun, figure, stage, sweep};
 
 /// A stage with the server `own`, a script that becomes `flashrig sim`.

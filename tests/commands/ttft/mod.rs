@@ -8,9 +8,9 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use flashrig_sim::{Faults, Sim, SimConfig, SimHandle, SimProfile, SimTable};
+use flashrig_testkit::waiting::wait_for;
 use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -139,7 +139,6 @@ fn while_running_in(
         .spawn()
         .unwrap();
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
-    let patience = Instant::now() + Duration::from_secs(60);
     let results = folder.join("results");
     let run = || {
         std::fs::read_dir(&results)
@@ -152,10 +151,7 @@ fn while_running_in(
         let events = std::fs::read_to_string(run()?.join("events.jsonl")).ok()?;
         events.contains(what).then_some(())
     };
-    while is_reported().is_none() {
-        assert!(Instant::now() < patience, "the events never told of {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_for(&format!("the events report {what}"), is_reported);
     let record = || {
         let text = std::fs::read_to_string(run().unwrap().join("run.json")).unwrap();
         serde_json::from_str(&text).unwrap()

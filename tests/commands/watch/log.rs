@@ -4,7 +4,8 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::process::Child;
 
-use crate::watch::{Place, wait_until};
+use crate::watch::Place;
+use flashrig_testkit::waiting::wait_until;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 

@@ -8,23 +8,12 @@ mod sources;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
+use flashrig_testkit::waiting::wait_until;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::serving::Serving;
-
-/// How long a test waits for something that should happen soon, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < deadline, "gave up waiting until {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
 
 /// A server with its log, and a folder to run `flashrig` in.
 struct Place {

@@ -7,18 +7,23 @@
 mod operator;
 mod standing;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLockReadGuard};
 
 use serde_json::Value;
 
+use crate::MACHINE;
 use operator::Operator;
 
 /// One at a time: two pairs of real agents at once would only time each other's CPU.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+fn one_at_a_time() -> (MutexGuard<'static, ()>, RwLockReadGuard<'static, ()>) {
+    static TURN: Mutex<()> = Mutex::new(());
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    (turn, MACHINE.read().unwrap_or_else(PoisonError::into_inner))
+}
 
 /// Runs the pair `fix-bug` and `add-flag` and checks what must hold for any agents; the sessions.
 fn pair(fix_bug: &str, add_flag: &str) -> Vec<Value> {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = one_at_a_time();
     for agent in [fix_bug, add_flag] {
         operator::install(agent);
     }
@@ -115,6 +120,6 @@ fn a_pair_of_different_agents_is_verified_and_each_is_named() {
 
 #[test]
 fn a_standing_gateway_serves_claude_code_and_opencode_at_the_same_time() {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = one_at_a_time();
     standing::both_at_once();
 }

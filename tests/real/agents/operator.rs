@@ -7,10 +7,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use flashrig_testkit::waiting::wait_until;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::machine::{alive, wait_until};
+use crate::support::machine::alive;
 
 /// Begins every sentinel.
 const SENTINEL: &str = "SENTINEL-7b1f";

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
+use flashrig_testkit::waiting::wait_until;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -117,12 +117,10 @@ pub fn both_at_once() {
         ],
     );
     // OpenCode takes its time to start: so that both really are there at the same time.
-    let deadline = Instant::now() + Duration::from_secs(300);
-    while metrics().of_client("flashrig_requests_total", "opencode") == 0.0 {
-        let ended = opencode.try_wait().unwrap();
-        assert!(ended.is_none() && Instant::now() < deadline, "{ended:?}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_until("opencode has asked", || {
+        assert_eq!(opencode.try_wait().unwrap(), None);
+        metrics().of_client("flashrig_requests_total", "opencode") > 0.0
+    });
     let mut claude = agent(
         dir.path(),
         "claude",

@@ -3,11 +3,11 @@
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::servers::stage::{Real, agent, alone, flashrig_in, short_claude};
+use crate::servers::stage::{Real, agent, flashrig_in, one_at_a_time, short_claude};
 
 #[test]
 fn claude_code_on_llama_cpp_is_a_task_not_done_and_no_fault_of_the_rig() {
-    let _alone = alone();
+    let _turn = one_at_a_time();
     agent("claude");
     let project = TempDir::new().unwrap();
     short_claude(project.path());

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::servers::stage::{Ran, Real, alone, flashrig};
+use crate::servers::stage::{Ran, Real, alone, flashrig, one_at_a_time};
 
 /// Two threads of the server and the client on two cores would only wait for each other.
 const USUAL: [&str; 6] = ["-np", "4", "-c", "32768", "-t", "1"];
@@ -13,7 +13,7 @@ fn seconds(value: &Value) -> f64 {
 
 #[test]
 fn a_probe_tells_what_plain_requests_show() {
-    let _alone = alone();
+    let _turn = one_at_a_time();
     let server = Real::llama(&USUAL);
     let ran = flashrig(&["servers", "probe", &server.url(), "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:#?}");
@@ -61,7 +61,7 @@ fn a_probe_tells_what_plain_requests_show() {
 
 #[test]
 fn first_tokens_of_1_2_and_4_requests_at_once_are_all_measured() {
-    let _alone = alone();
+    let _turn = one_at_a_time();
     let server = Real::llama(&USUAL);
     let args = ["--agents", "1,2,4", "--prompt", "512", "--json"];
     let ran = flashrig(&[&["ttft", "--server", &server.url()], &args[..]].concat());
@@ -83,7 +83,7 @@ fn first_tokens_of_1_2_and_4_requests_at_once_are_all_measured() {
 
 #[test]
 fn sessions_of_512_and_2k_tokens_with_side_requests_are_measured_at_1_2_and_4() {
-    let _alone = alone();
+    let _turn = one_at_a_time();
     let server = Real::llama(&USUAL);
     let args = [
         "--contexts=512,2k",
@@ -111,7 +111,7 @@ fn sessions_of_512_and_2k_tokens_with_side_requests_are_measured_at_1_2_and_4() 
 
 #[test]
 fn a_request_beyond_the_context_is_refused_in_the_servers_own_words() {
-    let _alone = alone();
+    let _turn = one_at_a_time();
     let server = Real::llama(&["-np", "2", "-c", "2048", "-t", "1"]);
     let args = ["--context=128k", "--agents=1", "--prompt=3k", "--json"];
     let (url, log) = (server.url(), server.log_file());

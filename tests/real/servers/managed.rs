@@ -3,17 +3,16 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
+use flashrig_testkit::waiting::wait_for;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::servers::stage::{agent, alone, cache, flashrig, installed, run_in, short_claude};
-
-/// How long something may take that happens soon, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::servers::stage::{
+    agent, cache, flashrig, installed, one_at_a_time, run_in, short_claude,
+};
 
 fn pid(value: &Value) -> Pid {
     let number = value.as_i64().unwrap_or_else(|| panic!("{value}"));
@@ -27,7 +26,7 @@ fn is_there(pid: Pid) -> bool {
 
 #[test]
 fn a_sweep_over_slots_starts_a_server_for_each_and_proves_what_was_set() {
-    let _alone = alone();
+    let _turn = one_at_a_time();
     installed("llama-server");
     let args = [
         "sweep",
@@ -75,7 +74,7 @@ fn server_of(folder: &TempDir, unit: &Value) -> Pid {
 
 #[test]
 fn a_sweep_that_was_killed_leaves_no_server_and_goes_on_where_it_was() {
-    let _alone = alone();
+    let _turn = one_at_a_time();
     installed("llama-server");
     let folder = TempDir::new().unwrap();
     let args = [
@@ -146,7 +145,7 @@ fn servers_below(folder: &Path) -> Vec<Pid> {
 
 #[test]
 fn a_server_killed_in_mid_arm_makes_its_round_invalid_and_the_next_one_runs() {
-    let _alone = alone();
+    let _turn = one_at_a_time();
     agent("claude");
     installed("llama-server");
     let folder = TempDir::new().unwrap();
@@ -217,15 +216,4 @@ fn command(folder: &TempDir, args: &[&str]) -> Command {
         .current_dir(folder.path())
         .stdin(Stdio::null());
     command
-}
-
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "gave up waiting until {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }

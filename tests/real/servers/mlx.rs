@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use flashrig_server::install::{Manifest, Surroundings, install};
 
-use crate::servers::stage::{Real, agent, alone, cache, environment, flashrig, installed};
+use crate::servers::stage::{Real, agent, cache, environment, flashrig, installed, one_at_a_time};
 
 /// The older version, which does not go with the pinned version of mlx.
 const OLD: &str = "mlx-lm==0.31.2 \\
@@ -39,7 +39,7 @@ fn stalling() -> PathBuf {
 
 #[test]
 fn a_sound_one_is_probed_and_gives_first_tokens_to_1_2_and_4_at_once() {
-    let _alone = alone();
+    let _turn = one_at_a_time();
     let server = Real::mlx(&installed("mlx-lm"));
     let ran = flashrig(&["servers", "probe", &server.url(), "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:#?}");
@@ -60,7 +60,7 @@ fn a_sound_one_is_probed_and_gives_first_tokens_to_1_2_and_4_at_once() {
 
 #[test]
 fn a_dead_one_that_says_it_is_well_is_named_within_the_limit_by_probe_ttft_and_pair() {
-    let _alone = alone();
+    let _turn = one_at_a_time();
     let folder = stalling();
     let runs: [&[&str]; 3] = [
         &["servers", "probe"],

@@ -7,19 +7,29 @@ use std::fs::File;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLockReadGuard, RwLockWriteGuard};
 
+use flashrig_testkit::waiting::wait_until;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long a server may take to be ready, on a busy machine with a cold disk.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::MACHINE;
+
+static TURN: Mutex<()> = Mutex::new(());
 
 /// One test at a time: two servers at once would only time each other's CPU.
-pub fn alone() -> MutexGuard<'static, ()> {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+pub fn one_at_a_time() -> (MutexGuard<'static, ()>, RwLockReadGuard<'static, ()>) {
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    (turn, MACHINE.read().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The same, and no agents beside it: for what compares times.
+pub fn alone() -> (MutexGuard<'static, ()>, RwLockWriteGuard<'static, ()>) {
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    (
+        turn,
+        MACHINE.write().unwrap_or_else(PoisonError::into_inner),
+    )
 }
 
 /// The environment of whoever runs the tests.
@@ -84,14 +94,11 @@ impl Real {
             addr: format!("127.0.0.1:{port}"),
             folder,
         };
-        let deadline = Instant::now() + PATIENCE;
-        while !server.is_well() {
+        wait_until("it is ready", || {
             let ended = server.child.try_wait().unwrap();
-            let log = server.log();
-            assert!(ended.is_none(), "{ended:?}: {log}");
-            assert!(Instant::now() < deadline, "never ready: {log}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+            assert_eq!(ended, None, "{}", server.log());
+            server.is_well()
+        });
         server
     }
 

@@ -34,8 +34,8 @@ pub enum ConnectError {
     /// Several models, or no list, and no `--model`.
     #[error("{0}")]
     ModelNeeded(String),
-    /// The variable with the key is not set.
-    #[error("the environment variable {0} for the server's key is not set")]
+    /// The variable with the key is not set, or is empty.
+    #[error("the environment variable {0} for the server's key is not set or is empty")]
     KeyMissing(String),
 }
 

@@ -99,6 +99,16 @@ impl Opened {
     }
 }
 
+/// The server's key, from the environment variable `name`.
+///
+/// # Errors
+/// The variable is not set, is empty, or is not UTF-8.
+pub fn key_from_env(name: &str) -> Result<Secret, ConnectError> {
+    let key = std::env::var(name).ok().filter(|key| !key.is_empty());
+    key.map(Secret::new)
+        .ok_or_else(|| ConnectError::KeyMissing(name.to_owned()))
+}
+
 /// Opens the target, starting it when it is simulated or managed.
 ///
 /// # Errors
@@ -110,11 +120,7 @@ pub async fn open(
     scripts: Vec<Script>,
     sim_log: Option<PathBuf>,
 ) -> Result<Opened, ConnectError> {
-    let key = |name: Option<&String>| {
-        name.map(|n| std::env::var(n).map_err(|_| ConnectError::KeyMissing(n.clone())))
-            .transpose()
-            .map(|key| key.map(Secret::new))
-    };
+    let key = |name: Option<&String>| name.map(|name| key_from_env(name)).transpose();
     match target {
         Target::Simulated {
             profile,

@@ -1,6 +1,5 @@
 //! What the tests of the simulated server share: a server to start, and a client that takes
 //! nothing for granted.
-#![expect(dead_code, reason = "each test file uses a part of it")]
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,0 +1,267 @@
+//! The walls between the crates: what each of them may never depend on, read from `cargo metadata`.
+//! A boundary that is only a sentence in a document does not last.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+/// Crates that open sockets or run tasks.
+const ASYNC: &[&str] = &["hyper", "hyper-util", "mio", "socket2", "tokio"];
+/// Crates that touch files, repositories or processes.
+const FILES: &[&str] = &["duct", "git2", "ignore", "reflink-copy", "tempfile"];
+
+/// What one crate may know.
+struct Wall {
+    name: &'static str,
+    /// The only crates of this workspace that it may depend on, directly or through others.
+    may_know: &'static [&'static str],
+    /// Other people's crates that it must not depend on, directly or through others.
+    forbidden: &'static [&'static [&'static str]],
+}
+
+const WALLS: &[Wall] = &[
+    Wall {
+        name: "llm-observe",
+        may_know: &[],
+        forbidden: &[ASYNC, FILES, &["nix"]],
+    },
+    Wall {
+        name: "flashrig-clock",
+        may_know: &[],
+        forbidden: &[ASYNC, FILES],
+    },
+    Wall {
+        name: "flashrig-units",
+        may_know: &[],
+        forbidden: &[ASYNC, FILES, &["nix"]],
+    },
+    Wall {
+        name: "flashrig-config",
+        may_know: &["flashrig-units"],
+        forbidden: &[ASYNC, FILES, &["nix"]],
+    },
+    Wall {
+        name: "flashrig-harness",
+        may_know: &[],
+        forbidden: &[ASYNC, FILES, &["nix"]],
+    },
+    Wall {
+        name: "flashrig-record",
+        may_know: &["flashrig-clock", "flashrig-units", "llm-observe"],
+        forbidden: &[ASYNC, FILES],
+    },
+    Wall {
+        name: "flashrig-report",
+        may_know: &[
+            "flashrig-clock",
+            "flashrig-config",
+            "flashrig-record",
+            "flashrig-units",
+            "llm-observe",
+        ],
+        forbidden: &[ASYNC, FILES],
+    },
+    Wall {
+        name: "flashrig-http",
+        may_know: &["flashrig-clock", "llm-observe"],
+        forbidden: &[FILES],
+    },
+    Wall {
+        name: "flashrig-gateway",
+        may_know: &[
+            "flashrig-clock",
+            "flashrig-http",
+            "flashrig-record",
+            "flashrig-units",
+            "llm-observe",
+        ],
+        forbidden: &[FILES],
+    },
+    Wall {
+        name: "flashrig-load",
+        may_know: &[
+            "flashrig-clock",
+            "flashrig-http",
+            "flashrig-record",
+            "flashrig-units",
+            "llm-observe",
+        ],
+        forbidden: &[FILES],
+    },
+    Wall {
+        name: "flashrig-process",
+        may_know: &["flashrig-clock"],
+        forbidden: &[&["git2", "hyper", "ignore"]],
+    },
+    Wall {
+        name: "flashrig-sim",
+        may_know: &["flashrig-clock", "flashrig-units", "llm-observe"],
+        forbidden: &[FILES],
+    },
+    Wall {
+        name: "flashrig-workspace",
+        may_know: &[
+            "flashrig-clock",
+            "flashrig-record",
+            "flashrig-units",
+            "llm-observe",
+        ],
+        forbidden: &[ASYNC],
+    },
+    Wall {
+        name: "flashrig-server",
+        may_know: &[
+            "flashrig-clock",
+            "flashrig-config",
+            "flashrig-harness",
+            "flashrig-http",
+            "flashrig-process",
+            "flashrig-record",
+            "flashrig-sim",
+            "flashrig-units",
+            "llm-observe",
+        ],
+        forbidden: &[&["git2", "ignore"]],
+    },
+];
+
+/// The workspace as cargo sees it.
+struct Workspace {
+    members: BTreeMap<String, Value>,
+    /// Name of a package to the names of what it is built from; what only tests need is left out.
+    needs: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Workspace {
+    fn read() -> &'static Self {
+        static READ: LazyLock<Workspace> = LazyLock::new(Workspace::from_cargo);
+        &READ
+    }
+
+    fn from_cargo() -> Self {
+        let host = cargo(&["-vV"]);
+        let host = host.lines().find_map(|line| line.strip_prefix("host: "));
+        // Of other systems nothing is downloaded, so that this needs no network.
+        let metadata = cargo(&[
+            "metadata",
+            "--format-version=1",
+            "--locked",
+            "--offline",
+            "--filter-platform",
+            host.unwrap(),
+        ]);
+        let metadata: Value = serde_json::from_str(&metadata).unwrap();
+        let packages: BTreeMap<&str, &Value> = array(&metadata["packages"])
+            .map(|package| (text(&package["id"]), package))
+            .collect();
+        let name = |id: &Value| text(&packages[text(id)]["name"]).to_owned();
+        let mut needs: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for node in array(&metadata["resolve"]["nodes"]) {
+            let built_from = array(&node["deps"])
+                .filter(|dep| array(&dep["dep_kinds"]).any(|kind| kind["kind"].is_null()))
+                .map(|dep| name(&dep["pkg"]));
+            // Two versions of a crate under one name: what either needs.
+            needs
+                .entry(name(&node["id"]))
+                .or_default()
+                .extend(built_from);
+        }
+        let members = array(&metadata["workspace_members"])
+            .map(|id| (name(id), packages[text(id)].clone()))
+            .collect();
+        Self { members, needs }
+    }
+
+    /// All that a crate is built from, directly or through others.
+    fn closure<'a>(&'a self, name: &'a str) -> BTreeSet<&'a str> {
+        let mut found = BTreeSet::new();
+        let mut open = vec![name];
+        while let Some(next) = open.pop() {
+            for need in &self.needs[next] {
+                if found.insert(need.as_str()) {
+                    open.push(need);
+                }
+            }
+        }
+        found
+    }
+}
+
+fn cargo(args: &[&str]) -> String {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(args)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cargo {args:?} failed: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn array(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().unwrap().iter()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
+}
+
+#[test]
+fn no_crate_depends_on_what_it_must_not_know() {
+    let workspace = Workspace::read();
+    let mut broken = Vec::new();
+    for wall in WALLS {
+        for need in workspace.closure(wall.name) {
+            let own = workspace.members.contains_key(need);
+            if own && !wall.may_know.contains(&need)
+                || !own && wall.forbidden.concat().contains(&need)
+            {
+                broken.push(format!("{} must not depend on {need}", wall.name));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn every_crate_has_a_wall_a_readme_of_one_screen_and_an_example() {
+    let workspace = Workspace::read();
+    let mut missing = Vec::new();
+    for (name, package) in &workspace.members {
+        // The root knows everything; what the tests share is not published.
+        if name == "flashrig" || name == "flashrig-testkit" {
+            continue;
+        }
+        if !WALLS.iter().any(|wall| wall.name == name) {
+            missing.push(format!("{name}: a wall in tests/walls.rs"));
+        }
+        let folder = Path::new(text(&package["manifest_path"])).parent().unwrap();
+        let readme = std::fs::read_to_string(folder.join("README.md")).unwrap_or_default();
+        if !(5..=60).contains(&readme.lines().count()) {
+            missing.push(format!("{name}: a README.md of one screen, 5 to 60 lines"));
+        }
+        if !array(&package["targets"])
+            .any(|target| array(&target["kind"]).any(|kind| text(kind) == "example"))
+        {
+            missing.push(format!("{name}: an example below examples/"));
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn what_only_tests_need_is_in_no_published_crate() {
+    let workspace = Workspace::read();
+    for name in workspace.members.keys() {
+        assert!(
+            !workspace.closure(name).contains("flashrig-testkit"),
+            "{name} is built from flashrig-testkit, which only tests may use"
+        );
+    }
+}
