@@ -155,7 +155,7 @@ fn a_combination_that_fails_is_kept_with_the_words_of_its_command() {
     let folder = stage.results().display().to_string();
     let report = stage.run(&["report", &folder]).stdout;
     assert!(
-        report.contains("context=256: round 1: --prompt 512"),
+        report.contains("context=256: rounds 1 and 2: --prompt 512"),
         "{report}"
     );
     assert!(report.contains("0 of 2, 2 failed"), "{report}");
