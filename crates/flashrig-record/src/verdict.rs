@@ -69,6 +69,8 @@ pub enum TimeVerdict {
     Inconclusive,
     /// No valid round.
     Unknown,
+    /// There is one session: alone and together are the same thing.
+    NotCompared,
 }
 
 /// A ratio over rounds.

@@ -8,7 +8,7 @@ use crate::cli::progress::Progress;
 use crate::cli::terminal::spinner;
 use crate::run::Step;
 use flashrig_clock::Stamp;
-use flashrig_record::{Role, Status, What, joined};
+use flashrig_record::{Role, Status, What};
 
 /// The sessions that run.
 #[derive(Debug, Default)]
@@ -66,17 +66,15 @@ fn line(what: &What) -> Option<String> {
         What::SessionVerified { session, .. } => Some(if session.failures.is_empty() {
             format!("  {}: verified, done", session.id)
         } else {
-            format!("  {}: not done: {}", session.id, joined(&session.failures))
+            // The report says why, once.
+            format!("  {}: not done ({})", session.id, session.status.label())
         }),
         What::ServerLife { life } => Some(life.fact.to_string()),
         What::RoundFinished {
             round,
             valid: false,
-            invalid_reasons,
-        } => Some(format!(
-            "round {round} is not compared: {}",
-            joined(invalid_reasons)
-        )),
+            ..
+        } => Some(format!("round {round} is not compared")),
         What::RunStarted { .. }
         | What::ArmFinished { .. }
         | What::RoundFinished { .. }

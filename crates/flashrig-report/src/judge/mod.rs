@@ -68,6 +68,6 @@ pub fn answer(verdict: &Verdict) -> Answer {
         (Functional::Fail, _) | (_, TimeVerdict::Fail) => Answer::No,
         (Functional::Unknown, _) | (_, TimeVerdict::Unknown) => Answer::NotMeasured,
         (_, TimeVerdict::Inconclusive) => Answer::Inconclusive,
-        (_, TimeVerdict::Pass | TimeVerdict::Warn) => Answer::Yes,
+        (_, TimeVerdict::Pass | TimeVerdict::Warn | TimeVerdict::NotCompared) => Answer::Yes,
     }
 }

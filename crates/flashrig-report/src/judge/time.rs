@@ -41,6 +41,9 @@ pub fn judge(run: &Run) -> Time {
         .iter()
         .filter_map(|(t, b)| worst_of(&ids, t, b))
         .collect();
+    if ids.len() == 1 && !worst_by_round.is_empty() {
+        return nothing_compared(run, &valid);
+    }
     let worst = stats::ratio(&worst_by_round);
     let worst_session = sessions
         .iter()
@@ -52,14 +55,7 @@ pub fn judge(run: &Run) -> Time {
         .filter_map(|(t, b)| makespan_ratio(t, b))
         .collect();
 
-    let mut reasons = Vec::new();
-    for round in run.rounds.iter().filter(|r| !r.valid) {
-        let not_compared = VerdictReason::RoundNotCompared {
-            index: round.index,
-            reasons: round.invalid_reasons.clone(),
-        };
-        reasons.push(not_compared.into());
-    }
+    let mut reasons = not_compared(run);
     let limits = run.spec.thresholds;
     let (verdict, rounds_needed) = match worst.value {
         None => (TimeVerdict::Unknown, None),
@@ -82,6 +78,32 @@ pub fn judge(run: &Run) -> Time {
         rounds_needed,
         reasons,
     }
+}
+
+/// A run of one session: its arms are the same thing done twice.
+fn nothing_compared(run: &Run, valid: &[(&Arm, &Arm)]) -> Time {
+    let alone = run.spec.sessions.iter();
+    let sessions: Vec<SessionSlowdown> = alone.map(|s| summarise(&s.id, &[], &[])).collect();
+    Time {
+        verdict: TimeVerdict::NotCompared,
+        worst: Ratio::default(),
+        worst_session: None,
+        together_over_back_to_back: Ratio::default(),
+        warnings: warnings(run, valid, &sessions),
+        sessions,
+        rounds_needed: None,
+        reasons: not_compared(run),
+    }
+}
+
+/// The rounds that are not compared, and why.
+fn not_compared(run: &Run) -> Vec<Placed<VerdictReason>> {
+    let invalid = run.rounds.iter().filter(|r| !r.valid);
+    let reasons = invalid.map(|round| VerdictReason::RoundNotCompared {
+        index: round.index,
+        reasons: round.invalid_reasons.clone(),
+    });
+    reasons.map(Placed::from).collect()
 }
 
 /// Two arms of a round.
@@ -167,7 +189,7 @@ fn time_reason(
     let slowdown = worst.value?;
     let above = |limit: f64| Some(VerdictReason::TooSlow { slowdown, limit });
     match verdict {
-        TimeVerdict::Pass | TimeVerdict::Unknown => None,
+        TimeVerdict::Pass | TimeVerdict::Unknown | TimeVerdict::NotCompared => None,
         TimeVerdict::Warn => above(limits.pass),
         TimeVerdict::Fail => above(limits.fail),
         TimeVerdict::Inconclusive => {

@@ -16,22 +16,22 @@ pub fn answer(run: &Run, verdict: &Verdict) -> Vec<String> {
     }
     parts.push(done(run));
     let compared = verdict.worst_slowdown.n;
-    if compared == 0 {
-        parts.push("nothing is compared: no round is valid".to_owned());
-        return parts;
-    }
-    if run.spec.sessions.len() == 1 {
-        parts.push("nothing is compared: there is one session".to_owned());
-        return parts;
-    }
-    parts.extend(soonest(verdict));
     let word = match verdict.time {
+        TimeVerdict::NotCompared => {
+            parts.push("nothing is compared: there is one session".to_owned());
+            return parts;
+        }
+        _ if compared == 0 => {
+            parts.push("nothing is compared: no round is valid".to_owned());
+            return parts;
+        }
         TimeVerdict::Pass => "pass",
         TimeVerdict::Warn => "warning",
         TimeVerdict::Fail => "fail",
         TimeVerdict::Inconclusive => "inconclusive",
         TimeVerdict::Unknown => "unknown",
     };
+    parts.extend(soonest(verdict));
     let slowest = times(verdict.worst_slowdown.value);
     parts.push(format!("slowest session {slowest} ({word})"));
     parts.extend(rounds(compared, run.spec.rounds));

@@ -313,7 +313,7 @@ fn time(
             reasons.push(above(limits.fail));
             CellVerdict::Fail
         }
-        TimeVerdict::Unknown => CellVerdict::Unknown,
+        TimeVerdict::Unknown | TimeVerdict::NotCompared => CellVerdict::Unknown,
         TimeVerdict::Inconclusive => {
             let needed = stats::rounds_needed(&cell.slowdown.rounds, &[limits.pass, limits.fail]);
             let more_rounds = more_rounds(cell.slowdown.n, needed);
