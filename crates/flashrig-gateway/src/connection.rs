@@ -135,13 +135,9 @@ fn reported(error: &hyper::Error) -> Option<(StatusCode, bool)> {
     if !error.is_parse() {
         return None;
     }
-    // Its words are all that tells these apart.
-    let message = error.to_string();
-    Some(if message.contains("URI too long") {
-        (StatusCode::URI_TOO_LONG, true)
-    } else if error.is_parse_too_large() {
+    Some(if error.is_parse_too_large() {
         (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, true)
-    } else if message.contains("HTTP2 preface") {
+    } else if error.is_parse_version_h2() {
         (StatusCode::HTTP_VERSION_NOT_SUPPORTED, false)
     } else {
         (StatusCode::BAD_REQUEST, true)

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 /// The largest request body, in bytes.
 const BODY_BYTES: u64 = 64 * 1024 * 1024;
-/// The largest request head, in bytes.
-const HEAD_BYTES: usize = 64 * 1024;
+/// The largest head, in bytes. hyper has a status of its own for an URI that is longer than this,
+/// which a head of this size cannot hold.
+const HEAD_BYTES: usize = 65_534;
 /// From the first byte of a request's head to its last.
 const HEAD_TIME: Duration = Duration::from_secs(30);
 /// For the rest of a body that nobody wants, so that the refusal arrives and is not lost in a reset.
