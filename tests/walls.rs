@@ -265,3 +265,19 @@ fn what_only_tests_need_is_in_no_published_crate() {
         );
     }
 }
+
+/// `cargo run --example NAME` refuses a name that two crates use.
+#[test]
+fn no_two_crates_have_an_example_of_the_same_name() {
+    let workspace = Workspace::read();
+    let mut owners: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, package) in &workspace.members {
+        for target in array(&package["targets"]) {
+            if array(&target["kind"]).any(|kind| text(kind) == "example") {
+                owners.entry(text(&target["name"])).or_default().push(name);
+            }
+        }
+    }
+    owners.retain(|_, crates| crates.len() > 1);
+    assert!(owners.is_empty(), "{owners:#?}");
+}
