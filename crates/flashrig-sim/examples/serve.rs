@@ -10,7 +10,7 @@ use flashrig_sim::{Faults, Sim, SimConfig, SimProfile, SimTable};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let table: SimTable = toml::from_str(
         "max_concurrent = 4\nprefill_s_per_token = 3e-4\nprefill_s_per_token_squared = 1e-9\n\
-         decode = [{ batch = 1, step_ms = 15.2 }]",
+         cache_tokens = 1000000\ndecode = [{ batch = 1, step_ms = 15.2 }]",
     )?;
     let server = Sim::start(SimConfig {
         listen: ([127, 0, 0, 1], 0).into(),
