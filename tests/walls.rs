@@ -95,7 +95,7 @@ const WALLS: &[Wall] = &[
     },
     Wall {
         name: "flashrig-process",
-        may_know: &["flashrig-clock"],
+        may_know: &["flashrig-clock", "flashrig-units"],
         forbidden: &[&["git2", "hyper", "ignore"]],
     },
     Wall {

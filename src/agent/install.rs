@@ -1,12 +1,12 @@
 //! Installing the pinned version of an agent from its npm package into flashrig's cache folder.
 
-use flashrig_config::without_temporary_name;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::find::{Found, Places, cached_root, manifest};
 use super::profile::Profile;
-use flashrig_process::{CommandExit, Sandbox, Spec, run_command};
+use flashrig_process::{Sandbox, Spec};
+use flashrig_server::install::{Site, StepError, run_step};
 
 /// 400 MB over a slow line.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
@@ -31,14 +31,12 @@ pub enum InstallError {
         source: std::io::Error,
     },
     /// npm failed.
-    #[error("agent {agent}: `npm install` {what}; its last words: {message}")]
+    #[error("agent {agent}: `npm install` {error}")]
     Npm {
         /// Profile.
         agent: String,
         /// How it ended.
-        what: String,
-        /// The end of its output.
-        message: String,
+        error: StepError,
     },
 }
 
@@ -74,14 +72,17 @@ pub async fn install(
         folder: parent.clone(),
         source,
     };
-    std::fs::create_dir_all(&parent).map_err(fail)?;
-    // Installed beside its place and renamed, so that an interrupted install leaves nothing that
-    // looks whole.
-    let building = tempfile::Builder::new()
-        .prefix("installing-")
-        .tempdir_in(&parent)
-        .map_err(without_temporary_name)
-        .map_err(fail)?;
+    let site = Site {
+        folder: parent.clone(),
+        name: npm_folder.to_owned(),
+    };
+    let lock = site.lock(|message| tracing::info!("{message}")).await;
+    let _lock = lock.map_err(fail)?;
+    // Another flashrig may have been faster.
+    if found.program.exists() {
+        return Ok(found);
+    }
+    let building = site.build_folder().map_err(fail)?;
     std::fs::write(building.path().join("package.json"), manifest).map_err(fail)?;
 
     let mut spec = Spec::new("npm", npm, building.path(), Sandbox::ProcessGroup, shim);
@@ -97,44 +98,16 @@ pub async fn install(
     .map(Into::into)
     .into();
     spec.env = places.operator.clone().into_iter().collect();
-    let outcome = run_command(spec, LIMIT).await;
-    let what = match &outcome.exit {
-        CommandExit::Exited(0)
-            if building
-                .path()
-                .join("node_modules/.bin")
-                .join(program)
-                .exists() =>
-        {
-            None
-        }
-        CommandExit::Exited(0) => Some(format!("left no program {program:?}")),
-        CommandExit::Exited(code) => Some(format!("exited with code {code}")),
-        CommandExit::Signalled(signal) => Some(format!("was ended by signal {signal}")),
-        CommandExit::TimedOut => Some(format!("took longer than {LIMIT:?}")),
-        CommandExit::NotStarted(error) => Some(format!("did not start: {error}")),
-        CommandExit::Lost => Some("was lost".to_owned()),
+    let npm = |error| InstallError::Npm {
+        agent: agent.clone(),
+        error,
     };
-    if let Some(what) = what {
-        let message = last_lines(&outcome.output, 12);
-        return Err(InstallError::Npm {
-            agent,
-            what,
-            message,
-        });
+    let output = run_step(spec, LIMIT).await.map_err(npm)?;
+    let built = building.path().join("node_modules/.bin").join(program);
+    if !built.exists() {
+        let what = format!("left no program {program:?}");
+        return Err(npm(StepError::new(what, &output)));
     }
-    let built = building.keep();
-    if let Err(source) = std::fs::rename(&built, &root) {
-        let _ = std::fs::remove_dir_all(&built);
-        // Another flashrig may have been faster.
-        if !found.program.exists() {
-            return Err(fail(source));
-        }
-    }
+    site.put(building, &root).map_err(fail)?;
     Ok(found)
-}
-
-fn last_lines(text: &str, count: usize) -> String {
-    let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(count)..].join("\n")
 }

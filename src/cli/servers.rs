@@ -149,9 +149,9 @@ fn list(console: Console) -> Result<Exit, Failure> {
         let at = row.url.or(program).map(|at| format!(", {at}"));
         let missing = row.missing.map(|message| format!("; {message}"));
         let more = at.or(missing).unwrap_or_default();
-        let file = row.file.map(|file| format!(", from {file}"));
+        let file = row.file.map(|file| format!(" from {file}"));
         console.result(&format!(
-            "{name:<wide$}  {} ({}{more}{})",
+            "{name:<wide$}  {} ({}{more}){}",
             row.title,
             row.kind.unwrap_or_default(),
             file.unwrap_or_default()

@@ -125,7 +125,12 @@ fn with_hint(message: &str) -> String {
     let near = match (before.starts_with("unknown "), quoted(before).first()) {
         (true, Some(unknown)) => {
             let known = quoted(after);
-            nearest(unknown, known.iter().map(String::as_str)).map(str::to_owned)
+            // Field names are short: a hint must be nearer than for names of profiles.
+            let is_near = |near: &&str| {
+                strsim::damerau_levenshtein(unknown, near) * 3 <= near.chars().count()
+            };
+            let near = nearest(unknown, known.iter().map(String::as_str));
+            near.filter(is_near).map(str::to_owned)
         }
         _ => None,
     };

@@ -21,7 +21,7 @@ use flashrig_clock::Stamp;
 use flashrig_http::StreamRedactor;
 use flashrig_http::stamped::SocketWatch;
 use flashrig_http::{Connection, Pool, describe};
-use llm_observe::{Close, Watch};
+use llm_observe::{Close, ResponseReader};
 
 /// Makes hyper break the client's connection off instead of ending the body in good order.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +85,7 @@ impl Body for GatewayBody {
 /// What belongs to an attempt until its response is over.
 pub(super) struct InFlight {
     pub(super) recording: Recording,
-    pub(super) watch: Watch,
+    pub(super) watch: ResponseReader,
     pub(super) connection: Connection,
     /// The place in the server, freed with the connection.
     pub(super) permit: Option<Permit>,

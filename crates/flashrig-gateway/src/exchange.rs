@@ -26,7 +26,7 @@ use flashrig_clock::Stamp;
 use flashrig_http::stamped::SocketWatch;
 use flashrig_http::{Connection, SendError, Sending};
 use flashrig_record::{Attempt, Dialect, GateFact, Outcome};
-use llm_observe::Watch;
+use llm_observe::ResponseReader;
 
 /// What the client gets when it is not the server's answer.
 enum LocalAnswer {
@@ -300,7 +300,7 @@ fn hand_over(
 ) -> Response<GatewayBody> {
     let (mut parts, body) = response.into_parts();
     let dialect: Dialect = recording.attempt.dialect;
-    let watch = Watch::new(
+    let watch = ResponseReader::new(
         dialect,
         recording.attempt.stream,
         parts.status,

@@ -275,11 +275,7 @@ impl Counter<'_> {
 pub(super) fn streamed(attempt: &Attempt, aim: &Aim) -> Result<(), LoadError> {
     answered(attempt, aim)?;
     let path = aim.dialect.path();
-    if attempt
-        .oddities
-        .iter()
-        .any(|odd| odd == exchange::NOT_STREAMED)
-    {
+    if attempt.oddities.contains(&llm_observe::Oddity::NotStreamed) {
         return Err(LoadError::NotStreamed { path });
     }
     if attempt.clocks.first_token_s.is_none() {

@@ -18,12 +18,10 @@ use super::client::{Answer, Ask, Shared};
 use flashrig_clock::Stamp;
 use flashrig_http::{Connection, SendError, Sending, describe};
 use flashrig_record::{Attempt, Dialect, ErrorDetail, Outcome, Role};
-use llm_observe::{Close, Watch};
+use llm_observe::{Close, Oddity, ResponseReader};
 
 /// The kind of the error of an answer that is a web page.
 pub(super) const HTML: &str = "html";
-/// The oddity of an answer that came in one piece though a stream was asked for.
-pub(super) const NOT_STREAMED: &str = "not_streamed";
 /// Bytes read of a web page, for its words.
 const PAGE_BYTES: usize = 4096;
 
@@ -171,8 +169,8 @@ impl Open<'_> {
         let in_one_piece = response.status().is_success() && is_of(&response, b"application/json");
         let (head, mut body) = response.into_parts();
         let dialect = self.shared.aim.dialect.dialect();
-        let mut watch = Watch::new(dialect, true, head.status, &head.headers);
-        watch.keep_what_is_said();
+        let mut watch = ResponseReader::new(dialect, true, head.status, &head.headers);
+        watch.keep_generated();
         let ended = self.watch(&mut body, &mut watch, &mut connection).await;
         let end = watch.close(ended.close, ended.at.reading());
         if ended.close == Close::Clean {
@@ -186,13 +184,13 @@ impl Open<'_> {
             .clone()
             .or_else(|| ended.fault.map(|message| error(None, message)));
         if in_one_piece {
-            self.attempt.oddities.push(NOT_STREAMED.to_owned());
+            self.attempt.oddities.push(Oddity::NotStreamed);
         }
-        let said = facts.said.clone().unwrap_or_default();
+        let generated = facts.generated.clone().unwrap_or_default();
         Answer {
             attempt: self.close(end, ended.at),
-            text: said.visible,
-            reasoning: said.hidden,
+            text: generated.visible,
+            reasoning: generated.hidden,
         }
     }
 
@@ -200,7 +198,7 @@ impl Open<'_> {
     async fn watch(
         &mut self,
         body: &mut Incoming,
-        watch: &mut Watch,
+        watch: &mut ResponseReader,
         connection: &mut Connection,
     ) -> Ended {
         let limits = self.shared.limits;

@@ -8,8 +8,7 @@
 //! | file | its one job |
 //! |---|---|
 //! | `aim` | what is asked of whom: server, model, dialect, limits |
-//! | `client` | many requests: connections kept, rows, gauges |
-//! | `wire` | one connection: dial, drive, reuse |
+//! | `client` | many requests: rows, gauges |
 //! | `exchange` | one request from its sending to the end of its answer |
 //! | `body` | request bodies as bytes that only ever grow at their end |
 //! | `filler` | words, facts and questions, all from a seed |

@@ -107,7 +107,7 @@ fn exit_of(ended: &Ended) -> CommandExit {
     }
 }
 
-/// Lines that nobody fetched are dropped oldest first, so what waits is the tail.
+/// Lines that are not fetched are dropped oldest first, so what waits is the tail.
 fn tail(streams: &[Lines]) -> (String, bool) {
     let mut text = String::new();
     let mut cut = false;

@@ -1,5 +1,5 @@
-//! flashrig's end of the wire to one helper: sends orders, keeps what was told, and has the last
-//! word when the helper no longer answers.
+//! flashrig's end of the channel to one helper: sends orders, keeps what the helper reported, and
+//! kills the tree from outside when the helper no longer answers.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,12 +13,12 @@ use tokio::process::Child;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::ipc::{Failure, FinishedTree, Notice, Order};
 use super::tree::{Identity, Tree};
 use super::usage::{LeaderExit, Leftover, Reading};
-use super::wire::{Failure, Gone, Notice, Order};
 use flashrig_clock::Stamp;
 
-/// Everything the helper has told so far.
+/// Everything the helper has reported so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {
     pub(super) ready: bool,
@@ -27,7 +27,7 @@ pub(super) struct View {
     pub(super) exited: Option<LeaderExit>,
     pub(super) leftovers: Vec<Leftover>,
     pub(super) reading: Option<Reading>,
-    pub(super) gone: Option<Gone>,
+    pub(super) finished: Option<FinishedTree>,
     /// The helper, and the sandbox around it, have ended.
     pub(super) closed: bool,
     /// The outer process, the sandbox's or the helper itself, exited and was not killed.
@@ -35,7 +35,7 @@ pub(super) struct View {
     members: Vec<Identity>,
 }
 
-/// The handle of one helper. Dropping it closes the wire, at which the helper kills its tree.
+/// The handle of one helper. Dropping it closes the channel, and the helper then kills its tree.
 #[derive(Debug)]
 pub(super) struct Control {
     orders: mpsc::UnboundedSender<Order>,
@@ -61,7 +61,7 @@ impl Control {
         }
     }
 
-    /// Sends an order. When the helper has gone, `view` tells.
+    /// Sends an order. When the helper has ended, `view` shows it.
     pub(super) fn order(&self, order: Order) {
         let _ = self.orders.send(order);
     }
@@ -70,7 +70,7 @@ impl Control {
         self.view.borrow()
     }
 
-    /// Waits until `enough` is true of what the helper told, or the helper has ended.
+    /// Waits until `enough` is true of what the helper reported, or the helper has ended.
     /// May be dropped while it waits.
     pub(super) async fn until(&self, enough: impl Fn(&View) -> bool) -> View {
         let mut view = self.view.clone();
@@ -94,7 +94,7 @@ impl Control {
     }
 
     /// Ends a tree whose helper does not: kills what can be found from outside, then the helper.
-    /// `namespaced` tells that the helper's own pids mean nothing here. Returns who survived.
+    /// `namespaced` says that the helper's own pids mean nothing here. Returns the survivors.
     pub(super) async fn force(&self, namespaced: bool, bound: Duration) -> Vec<Leftover> {
         let mut tree = Tree::below(self.outer_pid);
         if !namespaced {
@@ -141,7 +141,7 @@ async fn send(mut writing: OwnedWriteHalf, mut orders: mpsc::UnboundedReceiver<O
             break;
         }
     }
-    // Dropping this half closes the wire in the helper's direction.
+    // Dropping this half closes the channel in the helper's direction.
 }
 
 async fn listen(
@@ -176,7 +176,7 @@ async fn listen(
     });
 }
 
-/// An unreadable line ends the conversation like a closed wire: the helper is not to be trusted.
+/// An unreadable line is treated like a closed channel: such a helper cannot be trusted.
 fn notice(line: io::Result<Option<Vec<u8>>>) -> Option<Notice> {
     serde_json::from_slice(&line.ok()??).ok()
 }
@@ -193,7 +193,7 @@ impl View {
             }
             Notice::Exited(exit) => self.exited = Some(exit),
             Notice::Leftovers(left) => self.leftovers = left,
-            Notice::Gone(gone) => self.gone = Some(gone),
+            Notice::Finished(finished) => self.finished = Some(finished),
         }
     }
 }

@@ -1,16 +1,18 @@
-//! The only room that spawns and kills processes.
+#![doc = include_str!("../README.md")]
 //!
-//! Every agent and every check runs below a small supervising helper of its own (`shim`), which
-//! adopts, watches and ends the whole tree of processes, and dies with flashrig. A caller prepares
-//! a program (helper up, program checked, nothing run), lets it go at the barrier, reads its
-//! output in bounded memory, and gets back proof that nothing of it is left.
+//! # Inside
 //!
-//! Tasks, agents, experiments and the gateway must not enter here; nor may any other room call
-//! `kill`, or start a program by itself.
+//! [`Prepared`] starts the helper (`shim`) and has it check the program; nothing runs yet.
+//! `Prepared::go` starts the program at the barrier, and [`Running`] reads its output, stops it and
+//! proves its end. `ipc` holds their messages, `tree` decides which processes belong to it, `system`
+//! holds what differs between systems.
+//!
+//! No other part of flashrig calls `kill` or starts a program by itself.
 
 mod command;
 mod control;
 mod drain;
+mod ipc;
 mod lines;
 mod oom;
 mod prepared;
@@ -23,7 +25,6 @@ mod spec;
 mod system;
 mod tree;
 mod usage;
-mod wire;
 
 pub use command::{CommandExit, CommandOutcome, run_command};
 pub use lines::{Line, Lines, StreamEnd, StreamReport};

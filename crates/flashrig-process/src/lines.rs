@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::spec::OutputLimits;
@@ -40,7 +41,7 @@ pub enum StreamEnd {
     Open,
     /// All writers closed it.
     Eof,
-    /// Somebody still held it when draining had taken as long as it may.
+    /// A process still held it open when the time limit for draining had passed.
     DrainLimit,
     /// It could not be read.
     Error,
@@ -55,7 +56,7 @@ pub struct StreamReport {
     pub lines: u64,
     /// Lines of which a part was dropped.
     pub cut_lines: u64,
-    /// Whole lines that were dropped because nobody fetched them in time, oldest first.
+    /// Whole lines that were dropped because they were not fetched in time, oldest first.
     pub lost_lines: u64,
     /// Bytes beyond the limit of the file, which it does not hold.
     pub file_missing_bytes: u64,
@@ -137,7 +138,7 @@ impl Lines {
         state.report.cut_lines += u64::from(line.is_cut());
         state.waiting_bytes += weight(&line);
         state.waiting.push_back(line);
-        // The newest line stays whatever its size: the last one tells the result.
+        // The newest line stays whatever its size: the last one holds the result.
         while state.waiting_bytes > limits.waiting_bytes && state.waiting.len() > 1 {
             state.pop();
             state.report.lost_lines += 1;
@@ -161,11 +162,7 @@ impl Lines {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No code that holds the lock can panic half-way through a change.
-        self.shared
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.state.lock()
     }
 }
 

@@ -1,5 +1,5 @@
-//! Whether the system killed something for lack of memory: a program so killed looks as if anybody
-//! had sent it SIGKILL.
+//! Whether the system killed a process for lack of memory. The exit status alone does not show it:
+//! any sender of SIGKILL looks the same.
 
 use super::system;
 
@@ -18,8 +18,8 @@ impl OomKills {
         system::oom_kills()
     }
 
-    /// Whether anything was so killed between `earlier` and these; `None` when the system does not
-    /// tell.
+    /// Whether a process was killed for lack of memory between `earlier` and these; `None` when the
+    /// system does not count.
     pub fn since(self, earlier: Self) -> Option<bool> {
         let rose = |now: Option<u64>, then: Option<u64>| Some(now? > then?);
         match (
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_counter_that_rose_tells_and_none_that_is_not_there_does() {
+    fn a_counter_that_rose_counts_and_a_missing_counter_is_unknown() {
         let kills = |in_group, on_machine| OomKills {
             in_group,
             on_machine,

@@ -14,19 +14,19 @@ use tokio::time::Instant;
 
 use super::control::{Control, View};
 use super::drain::{self, Drain};
+use super::ipc::{Failure, Job, Order, Step};
 use super::running::Running;
 use super::sandbox;
 use super::spawner::on_spawning_thread;
 use super::spec::{Output, SpawnError, Spec};
-use super::wire::{Failure, Job, Order, Step};
 
 /// For the helper to come up, and for the program to be exec'd, on a busy machine.
 const HELPER_LIMIT: Duration = Duration::from_secs(20);
 /// From the first KILL until the helper gives up.
 pub(super) const KILL_BOUND: Duration = Duration::from_secs(3);
 const SAMPLE_EVERY: Duration = Duration::from_millis(250);
-/// For the last words of a helper that ended early.
-const LAST_WORDS_LIMIT: Duration = Duration::from_secs(1);
+/// For reading the last output of a helper that ended early.
+const LAST_OUTPUT_LIMIT: Duration = Duration::from_secs(1);
 
 /// A program that is ready to run. Dropping it ends the helper; the program never ran.
 #[derive(Debug)]
@@ -37,10 +37,10 @@ pub struct Prepared {
     stderr: Drain,
 }
 
-/// What the helper is born with.
-struct Born {
+/// The helper as it was started, with the ends of its channel and pipes.
+struct StartedHelper {
     child: Child,
-    wire: StdUnixStream,
+    channel: StdUnixStream,
     stdout: OwnedFd,
     stderr: Option<OwnedFd>,
 }
@@ -72,18 +72,21 @@ impl Prepared {
             source,
         };
         let command = (helper.clone(), args);
-        let born = on_spawning_thread(move || give_birth(command.0, command.1, merged))
+        let started = on_spawning_thread(move || start_helper(command.0, command.1, merged))
             .await
             .map_err(helper_error)?;
-        let stdout = Drain::start(born.stdout, out_file, spec.limits).map_err(helper_error)?;
-        let stderr = match born.stderr {
+        let stdout = Drain::start(started.stdout, out_file, spec.limits).map_err(helper_error)?;
+        let stderr = match started.stderr {
             Some(pipe) => Drain::start(pipe, err_file, spec.limits).map_err(helper_error)?,
             None => Drain::none(),
         };
-        born.wire.set_nonblocking(true).map_err(helper_error)?;
-        let socket = UnixStream::from_std(born.wire).map_err(helper_error)?;
+        started
+            .channel
+            .set_nonblocking(true)
+            .map_err(helper_error)?;
+        let socket = UnixStream::from_std(started.channel).map_err(helper_error)?;
         let mut prepared = Self {
-            control: Control::new(socket, born.child),
+            control: Control::new(socket, started.child),
             stdout,
             stderr,
             spec,
@@ -194,7 +197,7 @@ impl Prepared {
 
     /// What the helper, or bubblewrap in its place, printed before it ended.
     async fn last_output(&mut self) -> String {
-        let deadline = Instant::now() + LAST_WORDS_LIMIT;
+        let deadline = Instant::now() + LAST_OUTPUT_LIMIT;
         let mut message = Vec::new();
         for drain in [&mut self.stderr, &mut self.stdout] {
             drain.finish(deadline).await;
@@ -216,9 +219,13 @@ async fn create(spec: &Spec, path: Option<&PathBuf>) -> Result<Option<File>, Spa
     drain::create(path).await.map(Some).map_err(fail)
 }
 
-/// Starts the helper, with the wire as its standard input.
-fn give_birth(program: PathBuf, args: Vec<std::ffi::OsString>, merged: bool) -> io::Result<Born> {
-    let (wire, helpers_end) = StdUnixStream::pair()?;
+/// Starts the helper, with the channel as its standard input.
+fn start_helper(
+    program: PathBuf,
+    args: Vec<std::ffi::OsString>,
+    merged: bool,
+) -> io::Result<StartedHelper> {
+    let (channel, helpers_end) = StdUnixStream::pair()?;
     let (stdout, out_writer) = io::pipe()?;
     let (stderr, err_writer) = if merged {
         (None, out_writer.try_clone()?)
@@ -235,9 +242,9 @@ fn give_birth(program: PathBuf, args: Vec<std::ffi::OsString>, merged: bool) -> 
         // Ctrl-C at the terminal is for flashrig, which then ends its helpers in order.
         .process_group(0)
         .spawn()?;
-    Ok(Born {
+    Ok(StartedHelper {
         child,
-        wire,
+        channel,
         stdout: stdout.into(),
         stderr,
     })

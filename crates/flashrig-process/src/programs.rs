@@ -1,6 +1,6 @@
-//! Finding programs, and short commands (version probes) that need no supervisor: they run in a
-//! process group of their own, write to a file and not to a pipe that a grandchild could hold
-//! open, and are killed when their time is up.
+//! Finds programs, and runs short commands (version probes) that need no supervisor. They run in a
+//! process group of their own, write to a file (a grandchild could hold a pipe open), and are
+//! killed when their time is up.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -9,6 +9,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use flashrig_units::format_duration;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{AccessFlags, Pid, access};
 
@@ -27,7 +28,7 @@ pub fn find_program(name: impl AsRef<OsStr>, path_var: impl AsRef<OsStr>) -> Opt
             .filter(|file| is_executable(file));
     }
     std::env::split_paths(path_var.as_ref())
-        // An empty entry means the current folder, which is nobody's intention here.
+        // An empty entry means the current folder, which is never meant here.
         .filter(|folder| folder.is_absolute())
         .map(|folder| folder.join(name))
         .find(|file| is_executable(file))
@@ -51,7 +52,7 @@ pub struct ShortCommand {
     pub env: Vec<(OsString, OsString)>,
 }
 
-/// What a short command said.
+/// What a short command printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShortOutput {
     /// How it ended.
@@ -73,7 +74,7 @@ pub enum ShortError {
         source: io::Error,
     },
     /// It was killed, with its process group.
-    #[error("`{}` gave no answer within {limit:?} and was killed", .program.display())]
+    #[error("`{}` gave no answer within {} and was killed", .program.display(), format_duration(*.limit))]
     TimedOut {
         /// The program.
         program: PathBuf,
@@ -85,7 +86,7 @@ pub enum ShortError {
     Failed {
         /// The program.
         program: PathBuf,
-        /// What it said.
+        /// What it printed.
         output: ShortOutput,
     },
 }

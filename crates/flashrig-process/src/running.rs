@@ -1,18 +1,18 @@
-//! A program that runs, until its whole tree is proven gone.
+//! A running program, until its whole tree has ended.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use super::control::{Control, View};
 use super::drain::Drain;
+use super::ipc::Order;
 use super::lines::{Lines, StreamReport};
 use super::prepared::KILL_BOUND;
 use super::sandbox::Sandbox;
 use super::spec::Spec;
 use super::usage::{LeaderExit, Leftover, Reading, Usage};
-use super::wire::Order;
 use flashrig_clock::Stamp;
 
 /// Beyond the helper's own bounds, before it is held to be stuck.
@@ -20,7 +20,7 @@ const HELPER_MARGIN: Duration = Duration::from_secs(1);
 /// For killing a tree from outside when its helper is stuck or lost.
 const FORCE_BOUND: Duration = Duration::from_secs(2);
 
-/// Why a tree was ended from outside. This room only carries it.
+/// Why a tree was ended from outside. This crate only carries it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
     /// It ran longer than it may in all.
@@ -45,8 +45,8 @@ pub struct Lost;
 pub enum TreeEnd {
     /// The system guarantees that no process of it is left.
     Gone,
-    /// Every process ever seen of it is gone, but one that hid between two looks would not have
-    /// been seen (macOS, or a helper that was itself killed).
+    /// Every process of it that was ever seen is gone. A process that came and hid between two
+    /// samples would have been missed (macOS, or a helper that was itself killed).
     GoneAsFarAsSeen,
     /// These could not be killed within the bound.
     Survivors(Vec<Leftover>),
@@ -123,7 +123,7 @@ impl Running {
     /// Waits for the leader's exit: the process, not its output. May be dropped and called again.
     ///
     /// # Errors
-    /// When the helper is lost and nobody can tell any more.
+    /// When the helper is lost, so that the exit is unknown.
     pub async fn wait_leader(&self) -> Result<LeaderExit, Lost> {
         self.control
             .until(|view| view.exited.is_some())
@@ -177,7 +177,7 @@ impl Running {
         let asked = *self.asked();
         let grace = asked.grace.unwrap_or(self.grace);
         let deadline = Instant::now() + grace + KILL_BOUND + HELPER_MARGIN;
-        // A namespace is gone when the sandbox's own process has ended, which `closed` tells.
+        // A namespace is gone when the sandbox's own process has ended, which `closed` shows.
         let reported = self.control.until_at(deadline, |_| false).await;
         let (view, tree) = match reported {
             Some(view) => {
@@ -200,13 +200,13 @@ impl Running {
             drain.finish(drain_deadline).await;
         }
         let reading = view.reading;
-        let usage = view.gone.map_or_else(
+        let usage = view.finished.map_or_else(
             || Usage {
                 cpu: reading.and_then(|r| r.cpu),
                 peak_rss_bytes: reading.map(|r| r.rss_bytes),
                 ..Usage::default()
             },
-            |gone| gone.usage,
+            |finished| finished.usage,
         );
         Ended {
             started: self.started,
@@ -221,17 +221,19 @@ impl Running {
     }
 
     fn asked(&self) -> MutexGuard<'_, Stop> {
-        self.stop.lock().unwrap_or_else(PoisonError::into_inner)
+        self.stop.lock()
     }
 
     /// The helper has ended.
     async fn judge(&self, view: &View) -> TreeEnd {
-        match &view.gone {
+        match &view.finished {
             // Bubblewrap exits after the namespace's first process was reaped, and the kernel lets
             // that be reaped only when the namespace is empty.
             _ if self.namespaced && view.exited_by_itself => TreeEnd::Gone,
-            Some(gone) if !gone.survivors.is_empty() => TreeEnd::Survivors(gone.survivors.clone()),
-            Some(gone) if gone.proven => TreeEnd::Gone,
+            Some(finished) if !finished.survivors.is_empty() => {
+                TreeEnd::Survivors(finished.survivors.clone())
+            }
+            Some(finished) if finished.proven => TreeEnd::Gone,
             Some(_) => TreeEnd::GoneAsFarAsSeen,
             None => {
                 tracing::warn!(

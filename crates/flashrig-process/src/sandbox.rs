@@ -10,7 +10,7 @@ use super::programs::{self, ShortCommand};
 use super::shim;
 use super::spec::Spec;
 
-/// The folder of the operator's that bubblewrap hides behind an empty one.
+/// The folder that bubblewrap hides behind an empty one.
 const HIDDEN: &str = "/tmp";
 const PROBE_LIMIT: Duration = Duration::from_secs(5);
 
@@ -53,7 +53,7 @@ pub enum SandboxError {
     Unusable {
         /// The program.
         bwrap: PathBuf,
-        /// Its own words.
+        /// Its own error text.
         message: String,
     },
 }
@@ -77,7 +77,7 @@ impl Sandbox {
     /// Bubblewrap, if it works here.
     ///
     /// # Errors
-    /// When it is missing or unusable, with its own words.
+    /// When it is missing or unusable, with its own error text.
     pub async fn probe_bubblewrap() -> Result<Self, SandboxError> {
         Self::probe_bubblewrap_in(&std::env::var_os("PATH").unwrap_or_default()).await
     }
@@ -85,7 +85,7 @@ impl Sandbox {
     /// The same, with `bwrap` looked for in another `PATH` than flashrig's own.
     ///
     /// # Errors
-    /// When it is missing or unusable, with its own words.
+    /// When it is missing or unusable, with its own error text.
     pub async fn probe_bubblewrap_in(path_var: &OsStr) -> Result<Self, SandboxError> {
         let bwrap = programs::find_program("bwrap", path_var).ok_or(SandboxError::Missing)?;
         let mut args = base_flags();
@@ -222,12 +222,11 @@ mod tests {
     }
 
     fn bound(spec: &Spec) -> Vec<String> {
-        let message: Vec<String> = binds(spec)
+        let args: Vec<String> = binds(spec)
             .iter()
-            .map(|w| w.to_string_lossy().into_owned())
+            .map(|arg| arg.to_string_lossy().into_owned())
             .collect();
-        message
-            .chunks(3)
+        args.chunks(3)
             .map(|c| format!("{} {}", c[0], c[1]))
             .collect()
     }

@@ -29,10 +29,10 @@ pub(super) async fn on_spawning_thread<T: Send + 'static>(
     let (answer, answered) = oneshot::channel();
     let job: Work = Box::new(move || {
         let _inside = runtime.enter();
-        // The caller may have gone; what was made is dropped then, which ends it.
+        // The caller may be gone; what was made is dropped then, and so ended.
         let _ = answer.send(work());
     });
-    let gone = || io::Error::other("the spawning thread ended");
-    queue.send(job).map_err(|_| gone())?;
-    answered.await.map_err(|_| gone())?
+    let ended = || io::Error::other("the spawning thread ended");
+    queue.send(job).map_err(|_| ended())?;
+    answered.await.map_err(|_| ended())?
 }

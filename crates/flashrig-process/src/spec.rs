@@ -133,7 +133,7 @@ pub enum SpawnError {
         label: String,
         /// [`Spec::program`].
         program: String,
-        /// The system's words.
+        /// The system's error text.
         message: String,
     },
     /// The working directory is missing.
@@ -145,7 +145,7 @@ pub enum SpawnError {
         program: String,
         /// [`Spec::dir`].
         dir: String,
-        /// The system's words.
+        /// The system's error text.
         message: String,
     },
     /// An output file cannot be written.
@@ -170,19 +170,19 @@ pub enum SpawnError {
         #[source]
         source: io::Error,
     },
-    /// The helper, or bubblewrap around it, ended or fell silent before the program was started.
-    #[error("the supervising helper for {label} {what}{}", said(.message))]
+    /// The helper, or bubblewrap around it, ended or stopped answering before the program was started.
+    #[error("the supervising helper for {label} {what}{}", colon_before(.message))]
     HelperLost {
         /// [`Spec::label`].
         label: String,
         /// What it did.
         what: &'static str,
-        /// What it printed, e.g. bubblewrap's own words; empty when it printed nothing.
+        /// What it printed, e.g. bubblewrap's error text; empty when it printed nothing.
         message: String,
     },
 }
 
-fn said(message: &str) -> String {
+fn colon_before(message: &str) -> String {
     if message.is_empty() {
         String::new()
     } else {

@@ -18,20 +18,20 @@ use super::usage::Leftover;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Identity {
     pub(super) pid: u32,
-    pub(super) born: u64,
+    pub(super) start_time: u64,
 }
 
 impl Identity {
     fn of(info: &ProcessInfo) -> Self {
         Self {
             pid: info.pid,
-            born: info.born,
+            start_time: info.start_time,
         }
     }
 
     /// The process as it is now, if it is still this one and not a zombie.
     fn alive(self) -> Option<ProcessInfo> {
-        system::info(self.pid).filter(|now| now.born == self.born && !now.zombie)
+        system::info(self.pid).filter(|now| now.start_time == self.start_time && !now.zombie)
     }
 
     /// Sends a signal, if the process is still alive and the same.
@@ -82,7 +82,8 @@ impl Tree {
 
     /// Adds processes that were members at an earlier time.
     pub(super) fn remember(&mut self, members: &[Identity]) {
-        self.known.extend(members.iter().map(|m| (m.pid, m.born)));
+        self.known
+            .extend(members.iter().map(|m| (m.pid, m.start_time)));
     }
 
     /// Counts the members of a process group in, for systems that do not adopt orphans. Call it
@@ -99,8 +100,9 @@ impl Tree {
     /// Looks at the system; returns the living members.
     pub(super) fn look(&mut self) -> Vec<Identity> {
         // A zombie still leads to its group, but a pid that has a new owner must be forgotten.
-        self.known
-            .retain(|pid, born| system::info(*pid).is_some_and(|now| now.born == *born));
+        self.known.retain(|pid, start_time| {
+            system::info(*pid).is_some_and(|now| now.start_time == *start_time)
+        });
         let mut roots: Vec<u32> = self.known.keys().copied().collect();
         roots.extend(self.root);
         let in_group = self.group.map_or_else(Vec::new, system::group_members);
@@ -108,19 +110,21 @@ impl Tree {
             self.group = None;
         }
         for member in &in_group {
-            if self.known.insert(member.pid, member.born).is_none() {
+            if self.known.insert(member.pid, member.start_time).is_none() {
                 roots.push(member.pid);
             }
         }
         let mut members = system::descendants(&roots);
-        let same = |(pid, born): (&u32, &u64)| system::info(*pid).filter(|now| now.born == *born);
+        let same = |(pid, start_time): (&u32, &u64)| {
+            system::info(*pid).filter(|now| now.start_time == *start_time)
+        };
         members.extend(self.known.iter().filter_map(same));
-        self.known = members.iter().map(|m| (m.pid, m.born)).collect();
+        self.known = members.iter().map(|m| (m.pid, m.start_time)).collect();
         self.cpu = members.iter().map(|m| m.cpu).sum();
         members.retain(|m| !m.zombie);
         self.rss_bytes = members.iter().map(|m| m.rss_bytes).sum();
         // Parents come before their children, so that a shell dies before it can remark on theirs.
-        members.sort_by_key(|m| (m.born, m.pid));
+        members.sort_by_key(|m| (m.start_time, m.pid));
         members.iter().map(Identity::of).collect()
     }
 }
@@ -137,7 +141,7 @@ mod tests {
         let mut child = Command::new("/bin/sleep").arg("60").spawn().unwrap();
         let now = Identity::of(&system::info(child.id()).unwrap());
         let former = Identity {
-            born: now.born - 1,
+            start_time: now.start_time - 1,
             ..now
         };
         former.signal(Signal::SIGKILL);

@@ -1,4 +1,4 @@
-//! What is told of a process tree: how its leader ended, what it left behind, what it used.
+//! What is known of a process tree: how its leader ended, what it left behind, what it used.
 
 use std::time::Duration;
 
@@ -71,7 +71,8 @@ pub struct Reading {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// CPU time, user and system, of every process that was reaped in the tree. Children of a
-    /// process that ignores SIGCHLD are reaped by nobody and missing here, as POSIX has it.
+    /// process that ignores SIGCHLD are reaped by the kernel and missing here, as POSIX
+    /// defines it.
     pub cpu: Option<Duration>,
     /// Peak of the resident memory of all processes together, in bytes, from samples; never less
     /// than `largest_process_bytes`.

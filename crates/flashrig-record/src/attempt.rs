@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::PrefixFact;
 use flashrig_clock::{Seconds, Stamp};
 use llm_observe::refusal;
-use llm_observe::{Dialect, ErrorDetail, Facts, Outcome, RefusalKind, ToolCall};
+use llm_observe::{Dialect, ErrorDetail, Facts, Oddity, Outcome, RefusalKind, ToolCall};
 
 /// What a request is to its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -177,7 +177,8 @@ pub struct Attempt {
     pub tool_calls: Vec<ToolCall>,
     /// What is odd about the answer though clients may bear it, e.g. `tool_call_empty_id`.
     #[serde(default)]
-    pub oddities: Vec<String>,
+    #[schemars(with = "Vec<String>")]
+    pub oddities: Vec<Oddity>,
     /// Required fields that the stream lacked, e.g. `message_start.message.usage`.
     pub missing_fields: Vec<String>,
     /// SHA-256 of the body as the client sent it, hexadecimal, first 16 characters; `None` when

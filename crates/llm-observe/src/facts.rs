@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::text;
 use super::tools::Calls;
 
-use crate::{ErrorDetail, ToolCall};
+use crate::{ErrorDetail, Oddity, ToolCall};
 
 /// More missing fields than this tell nothing new.
 const MISSING_KEPT: usize = 16;
@@ -16,7 +16,7 @@ const MISSING_KEPT: usize = 16;
 const GAPS_KEPT: usize = 64 * 1024;
 
 /// Bytes kept of each kind of text, where any is kept.
-const SAID_KEPT: usize = 256 * 1024;
+const GENERATED_KEPT: usize = 256 * 1024;
 
 /// Characters kept of the name of a model.
 const MODEL_CHARS: usize = 200;
@@ -32,16 +32,16 @@ pub enum Content {
 
 /// What was generated, as far as it is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct Generated {
     /// What the user sees.
     pub visible: String,
     /// Reasoning.
     pub hidden: String,
 }
 
-impl Said {
+impl Generated {
     fn add(to: &mut String, text: &str) {
-        if to.len() + text.len() <= SAID_KEPT {
+        if to.len() + text.len() <= GENERATED_KEPT {
             to.push_str(text);
         }
     }
@@ -89,7 +89,7 @@ pub struct Facts {
     /// The dialect's end mark was seen.
     pub ended: bool,
     /// What was generated, where that is kept.
-    pub said: Option<Said>,
+    pub generated: Option<Generated>,
     /// When a tool call was first named.
     named: Option<Duration>,
     /// The tool calls so far, and everything odd.
@@ -120,15 +120,15 @@ impl Facts {
 
     /// Text was generated that the user sees.
     pub(crate) fn says(&mut self, text: &str) {
-        if let Some(said) = &mut self.said {
-            Said::add(&mut said.visible, text);
+        if let Some(said) = &mut self.generated {
+            Generated::add(&mut said.visible, text);
         }
     }
 
     /// Reasoning was generated.
     pub(crate) fn thinks(&mut self, text: &str) {
-        if let Some(said) = &mut self.said {
-            Said::add(&mut said.hidden, text);
+        if let Some(said) = &mut self.generated {
+            Generated::add(&mut said.hidden, text);
         }
     }
 
@@ -145,8 +145,8 @@ impl Facts {
             .push(u32::try_from(gap).unwrap_or(u32::MAX));
     }
 
-    /// Everything odd about the answer, by fixed names.
-    pub fn oddities(&self) -> &[String] {
+    /// Everything odd about the answer, each kind once.
+    pub fn oddities(&self) -> &[Oddity] {
         &self.calls.oddities
     }
 

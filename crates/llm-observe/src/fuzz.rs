@@ -4,7 +4,7 @@
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
-use super::{Close, Facts, Watch};
+use super::{Close, Facts, ResponseReader};
 use crate::{Dialect, Outcome};
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(crate) fn read<'a>(
     headers: &HeaderMap,
     chunks: impl IntoIterator<Item = &'a [u8]>,
 ) -> (Facts, Outcome) {
-    let mut watch = Watch::new(dialect, true, status, headers);
+    let mut watch = ResponseReader::new(dialect, true, status, headers);
     for chunk in chunks {
         watch.bytes(chunk, Duration::from_nanos(0));
     }

@@ -7,6 +7,7 @@ mod error;
 mod facts;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
+mod oddity;
 mod openai_chat;
 mod openai_responses;
 pub mod refusal;
@@ -22,7 +23,8 @@ use http::StatusCode;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use serde_json::Value;
 
-pub use facts::{Content, Facts, Said};
+pub use facts::{Content, Facts, Generated};
+pub use oddity::Oddity;
 
 use decode::{Decoder, TooLarge};
 use sse::{Parser, SseEvent};
@@ -49,7 +51,7 @@ pub enum Close {
 }
 
 /// Watches one response body.
-pub struct Watch {
+pub struct ResponseReader {
     status: StatusCode,
     decoder: Decoder<Reading>,
     decoding: Decoding,
@@ -99,7 +101,7 @@ enum StreamDialect {
     Responses,
 }
 
-impl Watch {
+impl ResponseReader {
     /// Chooses how to read the body that follows this response head. `asked_for_stream` decides
     /// where the content type does not.
     pub fn new(
@@ -155,8 +157,8 @@ impl Watch {
     }
 
     /// Keeps what is generated, from now on.
-    pub fn keep_what_is_said(&mut self) {
-        self.decoder.writer_mut().facts.said = Some(Said::default());
+    pub fn keep_generated(&mut self) {
+        self.decoder.writer_mut().facts.generated = Some(Generated::default());
     }
 
     /// What was found so far.
@@ -181,9 +183,9 @@ impl Watch {
         self.decoder.writer_mut().at = at;
         if let Err(error) = self.decoder.feed(bytes) {
             let (decoding, oddity) = if error.get_ref().is_some_and(|e| e.is::<TooLarge>()) {
-                (Decoding::GivenUp, "answer_too_large_decoded")
+                (Decoding::GivenUp, Oddity::AnswerTooLargeDecoded)
             } else {
-                (Decoding::Corrupt, "answer_not_decoded")
+                (Decoding::Corrupt, Oddity::AnswerNotDecoded)
             };
             self.decoding = decoding;
             self.decoder.writer_mut().facts.calls.odd(oddity);
@@ -257,7 +259,7 @@ impl Reading {
             (Some(_), Some(_)) => "several",
         };
         Decoder::new(encoding, self).unwrap_or_else(|mut unread| {
-            unread.facts.calls.odd("answer_encoding_unknown");
+            unread.facts.calls.odd(Oddity::AnswerEncodingUnknown);
             unread.reader = match unread.reader {
                 Reader::Error { body, .. } => Reader::Error { body, unread: true },
                 _ => Reader::Blind,

@@ -1,5 +1,6 @@
 //! OpenAI chat completions, streamed and plain.
 
+use crate::Oddity;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -204,7 +205,7 @@ fn gather(delta: &Value, is_whole: bool, facts: &mut Facts) {
         // Against the format, but some servers send them as an object.
         let object = arguments.filter(|a| a.is_object()).map(Value::to_string);
         if object.is_some() {
-            facts.calls.odd("tool_call_arguments_not_text");
+            facts.calls.odd(Oddity::ArgumentsNotText);
         }
         let fragment = Fragment {
             index: call.get("index").and_then(Value::as_u64),

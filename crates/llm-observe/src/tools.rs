@@ -3,6 +3,7 @@
 //! Clients put the same fragments together, and not all of them alike: what one forgives makes
 //! another call a tool twice or lose its arguments.
 
+use crate::Oddity;
 use serde::de::IgnoredAny;
 
 use super::cut;
@@ -29,8 +30,8 @@ pub(crate) struct Fragment<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Calls {
     calls: Vec<Call>,
-    /// What is odd, each once, by fixed names.
-    pub(crate) oddities: Vec<String>,
+    /// What is odd, each once, by their codes.
+    pub(crate) oddities: Vec<Oddity>,
     held: usize,
 }
 
@@ -47,9 +48,9 @@ struct Call {
 
 impl Calls {
     /// Notes something odd, once.
-    pub(crate) fn odd(&mut self, what: &str) {
-        if !self.oddities.iter().any(|known| known == what) {
-            self.oddities.push(what.to_owned());
+    pub(crate) fn odd(&mut self, what: Oddity) {
+        if !self.oddities.contains(&what) {
+            self.oddities.push(what);
         }
     }
 
@@ -63,20 +64,20 @@ impl Calls {
                 let of_index = self.position(|call| call.index == Some(index));
                 match (of_index, of_id) {
                     (Some(at), Some(of_id)) if at == of_id => {
-                        self.odd("tool_call_id_repeated");
+                        self.odd(Oddity::IdRepeated);
                         Some(at)
                     }
                     // One call's id under another index.
                     (_, Some(of_id)) if fragment.name.is_none() => {
-                        self.odd("tool_call_index_changed");
+                        self.odd(Oddity::IndexChanged);
                         Some(of_id)
                     }
                     (Some(at), _) if known_id.is_some() && self.calls[at].id.is_some() => {
                         if fragment.name.is_some() {
-                            self.odd("tool_call_index_reused");
+                            self.odd(Oddity::IndexReused);
                             None
                         } else {
-                            self.odd("tool_call_id_changed");
+                            self.odd(Oddity::IdChanged);
                             Some(at)
                         }
                     }
@@ -84,14 +85,14 @@ impl Calls {
                 }
             }
             None => {
-                self.odd("tool_call_without_index");
+                self.odd(Oddity::WithoutIndex);
                 let begins = known_id.is_some() || fragment.name.is_some_and(|n| !n.is_empty());
                 match of_id {
                     Some(at) => Some(at),
                     None if begins => None,
                     None => {
                         // Neither index nor id: it can only be told by order.
-                        self.odd("tool_call_id_only_once");
+                        self.odd(Oddity::IdOnlyOnce);
                         self.calls.len().checked_sub(1)
                     }
                 }
@@ -102,7 +103,7 @@ impl Calls {
             None => {
                 let expected = self.calls.len() as u64;
                 if fragment.index.is_some_and(|index| index > expected) {
-                    self.odd("tool_call_index_gap");
+                    self.odd(Oddity::IndexGap);
                 }
                 self.begin(fragment);
             }
@@ -112,18 +113,18 @@ impl Calls {
     /// Begins a call.
     pub(crate) fn begin(&mut self, fragment: Fragment<'_>) {
         if self.calls.len() == CALLS_KEPT {
-            self.odd("tool_calls_cut");
+            self.odd(Oddity::ToolCallsCut);
             return;
         }
         match fragment.id {
-            None => self.odd("tool_call_without_id"),
-            Some("") => self.odd("tool_call_empty_id"),
+            None => self.odd(Oddity::WithoutId),
+            Some("") => self.odd(Oddity::EmptyId),
             Some(id)
                 if self
                     .position(|call| call.id.as_deref() == Some(id))
                     .is_some() =>
             {
-                self.odd("tool_call_duplicate_id");
+                self.odd(Oddity::DuplicateId);
             }
             Some(_) => {}
         }
@@ -148,12 +149,12 @@ impl Calls {
             Some(_) => {
                 let at = self.position(|call| call.index == index);
                 if at.is_none() {
-                    self.odd("tool_call_unknown_index");
+                    self.odd(Oddity::UnknownIndex);
                 }
                 at
             }
             None => {
-                self.odd("tool_call_without_index");
+                self.odd(Oddity::WithoutIndex);
                 None
             }
         };
@@ -222,10 +223,10 @@ impl Calls {
         for call in calls {
             let is_json = || serde_json::from_slice::<IgnoredAny>(&call.arguments).is_ok();
             if ended && !call.unchecked && !call.arguments.is_empty() && !is_json() {
-                self.odd("tool_call_arguments_not_json");
+                self.odd(Oddity::ArgumentsNotJson);
             }
             if call.name.is_none() {
-                self.odd("tool_call_without_name");
+                self.odd(Oddity::WithoutName);
             }
             facts.push(ToolCall {
                 name: call.name,
@@ -265,7 +266,8 @@ mod tests {
             let text = |text: Option<String>| text.unwrap_or_default();
             (text(call.name), text(call.id), call.argument_bytes)
         });
-        (facts.collect(), calls.oddities)
+        let codes = calls.oddities.iter().map(Oddity::to_string).collect();
+        (facts.collect(), codes)
     }
 
     fn call(name: &str, id: &str, bytes: u64) -> (String, String, u64) {
@@ -376,6 +378,6 @@ mod tests {
         let facts = calls.settle(true);
         assert_eq!(facts[63].argument_bytes, 100_000);
         assert_eq!(facts[0].id.as_ref().map(String::len), Some(NAME_BYTES));
-        assert!(calls.oddities.contains(&"tool_calls_cut".to_owned()));
+        assert!(calls.oddities.contains(&Oddity::ToolCallsCut));
     }
 }

@@ -76,7 +76,7 @@ fn a_death_in_a_combination_is_named_there_and_the_next_one_runs_on_the_server_a
         panic!("{stopped:#?}")
     };
     assert_eq!(one["stopped"]["kind"], "failed");
-    let message = one["stopped"]["words"].as_str().unwrap();
+    let message = one["stopped"]["words"]["text"].as_str().unwrap();
     assert!(
         message.starts_with("the server real died: it was killed by SIGKILL"),
         "{message}"
@@ -104,7 +104,7 @@ fn a_server_that_may_not_be_started_again_ends_the_run_which_goes_on_with_resume
     assert_eq!(ran.code, Some(3), "{}", ran.stderr);
     let record = ran.record();
     assert_eq!(record["state"], "failed");
-    let message = record["stopped_because"].as_str().unwrap();
+    let message = record["stopped_because"]["text"].as_str().unwrap();
     assert!(
         message.contains("killed by SIGKILL") && message.contains("restart = false"),
         "{message}"

@@ -57,7 +57,7 @@ fn an_agent_that_sends_its_prompt_to_a_public_host_is_refused_listed_and_marked_
     }
     assert_eq!(ran.functional(), "pass", "{ran:#?}");
     assert_eq!(ran.code, Some(0), "{ran:#?}");
-    let message = "tiny tried to leave the machine: statsig.example.com:443 (4 times), \
+    let message = "tiny: tried to leave the machine: statsig.example.com:443 (4 times), \
                  collect.example.com:80 (twice), refused";
     let warnings = ran.record()["verdict"]["warnings"].to_string();
     assert!(warnings.contains(message), "{warnings}");
@@ -136,7 +136,7 @@ fn what_profile_or_command_line_allow_is_let_through_counted_and_marks_nobody() 
     }
     let warnings = ran.record()["verdict"]["warnings"].to_string();
     assert!(
-        warnings.contains("tiny left the machine, as allowed"),
+        warnings.contains("tiny: left the machine, as allowed"),
         "{warnings}"
     );
 }

@@ -59,7 +59,7 @@ fn an_agent_that_sits_with_no_open_request_is_idle_and_its_patch_is_kept() {
     for session in ran.both("idle") {
         let detail = text(&session, "detail");
         assert!(
-            detail.contains("idle for 3 s after 1 requests, with none open"),
+            detail.contains("idle for 3 s after 1 request, with none open"),
             "{detail}"
         );
         assert_eq!(session["diff"]["files"], 1);

@@ -109,7 +109,7 @@ fn a_death_in_mid_arm_makes_the_round_invalid_by_name_and_the_next_round_runs_on
     assert_eq!(first["valid"], false);
     let reasons = first["invalid_reasons"].as_array().unwrap();
     assert_eq!(reasons.len(), 1, "{reasons:#?}");
-    let reason = reasons[0].as_str().unwrap();
+    let reason = text(&reasons[0], "text");
     assert!(
         reason.starts_with("together: the server real died: it was killed by SIGKILL"),
         "{reason}"

@@ -113,7 +113,7 @@ fn a_server_of_somebody_else_that_is_gone_ends_its_arm_at_once_and_the_run_with_
     assert_eq!(round(&record)["valid"], false);
     let reasons = round(&record)["invalid_reasons"].as_array().unwrap();
     assert_eq!(reasons.len(), 1, "{reasons:#?}");
-    assert_eq!(reasons[0], format!("together: {lost}"));
+    assert_eq!(text(&reasons[0], "text"), format!("together: {lost}"));
     let life = record["server"]["life"].as_array().unwrap();
     assert_eq!(life.len(), 1, "{life:#?}");
     assert_eq!(life[0]["what"], "died");

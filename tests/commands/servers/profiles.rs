@@ -129,7 +129,7 @@ fn a_list_has_the_sound_profiles_beside_a_bad_one_and_says_which_files_are_the_p
     let text = servers_in(project.path(), &["list"]).out;
     assert!(text.contains("cannot be used: "), "{text}");
     assert!(
-        text.contains(", from harness/servers/openai.toml)"),
+        text.contains(") from harness/servers/openai.toml"),
         "{text}"
     );
 }

@@ -139,23 +139,23 @@ fn a_combination_that_fails_is_kept_with_the_words_of_its_command() {
             (&unit["outcome"], &unit["exit_code"]),
             (&json!("failed"), &json!(2))
         );
-        let message = unit["words"].as_str().unwrap();
+        let message = unit["words"]["text"].as_str().unwrap();
         assert!(
             message.starts_with("--prompt 512 and an answer of 4 tokens are beyond"),
             "{message}"
         );
     }
     assert!(
-        row["faults"][0]
+        row["faults"][0]["text"]
             .as_str()
             .unwrap()
-            .starts_with("round 1: --prompt 512")
+            .contains(": --prompt 512")
     );
     assert_eq!(record["verdict"]["best"], 1);
     let folder = stage.results().display().to_string();
     let report = stage.run(&["report", &folder]).stdout;
     assert!(
-        report.contains("context=256: round 1: --prompt 512"),
+        report.contains("context=256: rounds 1 and 2: --prompt 512"),
         "{report}"
     );
     assert!(report.contains("0 of 2, 2 failed"), "{report}");

@@ -114,7 +114,7 @@ fn the_server_is_started_anew_for_each_unit_and_its_settings_are_proven() {
     for (row, value) in rows.iter().zip(["1", "4"]) {
         assert_eq!(row["settings"][0], format!("max_concurrent={value}"));
         assert_eq!(row["proofs"][0]["proven"], "proven");
-        let by = row["proofs"][0]["by"].as_str().unwrap();
+        let by = row["proofs"][0]["by"]["text"].as_str().unwrap();
         assert!(by.contains(&format!("--max-concurrent={value}")), "{by}");
         assert_eq!(row["proofs"][1]["proven"], "not_proven");
         assert_eq!(row["peak_memory_by"], "system");

@@ -40,7 +40,7 @@ fn a_death_is_named_at_its_number_and_the_next_number_is_measured_on_the_server_
     assert_eq!(measured.len(), 3);
     assert!(measured[0]["stopped"].is_null());
     assert_eq!(measured[1]["stopped"]["kind"], "failed");
-    let message = measured[1]["stopped"]["words"].as_str().unwrap();
+    let message = measured[1]["stopped"]["words"]["text"].as_str().unwrap();
     assert!(
         message.starts_with("the server real died: it was killed by SIGKILL"),
         "{message}"
@@ -59,7 +59,7 @@ fn a_server_that_may_not_be_started_again_ends_the_run() {
     let (code, run) = while_running_in(project.path(), &ARGS, SECOND, |_, run| kill_server(run));
     assert_eq!(code, Some(3), "{run:#}");
     assert_eq!(run["state"], "failed");
-    let message = run["stopped_because"].as_str().unwrap();
+    let message = run["stopped_because"]["text"].as_str().unwrap();
     assert!(message.contains("restart = false"), "{message}");
     assert_eq!(run["left_out"][0]["sessions"], 4);
     assert_eq!(run["ttft"][0]["answered"], 1);

@@ -31,7 +31,7 @@ fn a_server_that_stops_answering_is_named_and_what_was_measured_stays() {
     assert_eq!(ran.code, Some(3), "{ran:#?}");
     let run = ran.json();
     assert_eq!(run["state"], "failed");
-    let message = run["stopped_because"].as_str().unwrap();
+    let message = run["stopped_because"]["text"].as_str().unwrap();
     assert!(
         message.starts_with(
             "the server accepted 7 requests, generated for 6, then for none: 1 waited 5 s in vain"
@@ -114,7 +114,10 @@ fn a_server_that_turns_requests_away_gets_a_line_for_them_and_the_answer_no() {
     let row = &ran.json()["ttft"][1];
     assert_eq!((&row["answered"], &row["refused"]), (&2.into(), &2.into()));
     assert!(
-        row["reasons"][0].as_str().unwrap().contains("overloaded"),
+        row["reasons"][0]["text"]
+            .as_str()
+            .unwrap()
+            .contains("overloaded"),
         "{row}"
     );
 }
@@ -177,7 +180,7 @@ fn a_server_that_is_gone_ends_the_run_with_what_was_measured() {
     let (code, run) = while_running(&args, "cell_measured", |_| server.stop());
     assert_eq!(code, Some(3), "{run:#}");
     assert_eq!(run["state"], "failed");
-    let message = run["stopped_because"].as_str().unwrap();
+    let message = run["stopped_because"]["text"].as_str().unwrap();
     assert!(message.contains("gone"), "{message}");
     assert!(run["ttft"][0]["answered"].as_u64() >= Some(1));
 }

@@ -105,7 +105,7 @@ fn a_page_of_metrics_that_lies_is_contradicted_with_the_difference_and_both_sour
     );
     assert_eq!(three["log"], Value::Null, "nobody reads its log");
     assert!(lied < said, "{three}");
-    let message = watched["disagreements"][0].as_str().unwrap();
+    let message = watched["disagreements"][0]["text"].as_str().unwrap();
     let digits = message.replace(',', "");
     assert!(
         message.starts_with("cached prompt tokens differ by "),

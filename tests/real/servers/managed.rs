@@ -181,7 +181,10 @@ fn a_server_killed_in_mid_arm_makes_its_round_invalid_and_the_next_one_runs() {
     let life = record["server"]["life"].as_array().unwrap();
     assert_eq!(life[0]["what"], "died", "{life:#?}");
     assert!(
-        life[0]["words"].as_str().unwrap().contains("SIGKILL"),
+        life[0]["words"]["text"]
+            .as_str()
+            .unwrap()
+            .contains("SIGKILL"),
         "{life:#?}"
     );
     assert!(!life[0]["last_lines"].as_array().unwrap().is_empty());

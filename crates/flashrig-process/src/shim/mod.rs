@@ -1,7 +1,7 @@
 //! The supervising helper: our own binary, re-executed as `flashrig __supervise`, one per agent.
 //!
 //! It exists so that a tree of processes has an owner that does nothing else: it adopts orphans,
-//! reaps everything (which flashrig itself must not do, lest it steal the children of its async
+//! reaps everything (flashrig itself must not, because it would steal the children of its async
 //! runtime), and ends the tree as soon as flashrig is gone, even by `kill -9`. Its standard input
 //! is a socket to flashrig; its standard output and error are the agent's. Under bubblewrap it is
 //! process 1 of the session's namespace.
@@ -21,8 +21,8 @@ use std::thread;
 
 use nix::sys::signal::{SigSet, Signal};
 
+use super::ipc::{Notice, Order};
 use super::usage::ExitStatus;
-use super::wire::{Notice, Order};
 use flashrig_clock::Stamp;
 use supervisor::Supervisor;
 
@@ -31,7 +31,7 @@ enum Event {
     Order(Order),
     /// flashrig closed its end, or is gone.
     OwnerGone,
-    /// A child, born or adopted, was reaped.
+    /// A child, its own or adopted, was reaped.
     Reaped {
         pid: u32,
         status: ExitStatus,
@@ -41,12 +41,12 @@ enum Event {
     Childless,
 }
 
-/// The words that start the helper instead of flashrig's own command line.
+/// The first argument that starts the helper instead of flashrig's own command line.
 pub const SUBCOMMAND: &str = "__supervise";
 
 /// Runs the helper until its tree is gone.
 ///
-/// The exit code is for people who start it by hand: 2 when standard input is no socket.
+/// The exit code is for people who start it by hand: 2 when standard input is not a socket.
 pub fn main() -> ExitCode {
     inheritance::end_here();
     // The tree must not lose its owner to a signal meant for something else. The program that is
@@ -80,25 +80,25 @@ pub fn main() -> ExitCode {
     let (sender, receiver) = mpsc::channel();
     let orders = sender.clone();
     thread::spawn(move || listen(reading_end, &orders));
-    run(Wire { socket }, sender, &receiver);
+    run(Channel { socket }, sender, &receiver);
     ExitCode::SUCCESS
 }
 
-fn run(mut wire: Wire, sender: Sender<Event>, events: &Receiver<Event>) {
+fn run(mut channel: Channel, sender: Sender<Event>, events: &Receiver<Event>) {
     let Ok(Event::Order(Order::Prepare(job))) = events.recv() else {
         return;
     };
     if let Err(failure) = supervisor::check(&job) {
-        wire.report(&Notice::Failed(failure));
+        channel.report(&Notice::Failed(failure));
         return;
     }
-    wire.report(&Notice::Ready);
+    channel.report(&Notice::Ready);
     let Ok(Event::Order(Order::Go)) = events.recv() else {
         return;
     };
-    match Supervisor::start(&job, &mut wire, sender) {
-        Ok(supervisor) => supervisor.run(&mut wire, events),
-        Err(failure) => wire.report(&Notice::Failed(failure)),
+    match Supervisor::start(&job, &mut channel, sender) {
+        Ok(supervisor) => supervisor.run(&mut channel, events),
+        Err(failure) => channel.report(&Notice::Failed(failure)),
     }
 }
 
@@ -118,15 +118,15 @@ fn listen(socket: UnixStream, events: &Sender<Event>) {
 }
 
 /// The way back to flashrig.
-struct Wire {
+struct Channel {
     socket: UnixStream,
 }
 
-impl Wire {
+impl Channel {
     fn report(&mut self, notice: &Notice) {
         if let Ok(mut line) = serde_json::to_vec(notice) {
             line.push(b'\n');
-            // When flashrig is gone the listener notices; there is nobody left to tell.
+            // When flashrig is gone, the listener notices; nothing can be reported then.
             let _ = self.socket.write_all(&line);
         }
     }

@@ -12,11 +12,11 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::Signal;
 use nix::unistd::{AccessFlags, access, dup2_stderr, dup2_stdout};
 
-use super::{Event, Wire, reaper};
+use super::{Channel, Event, reaper};
+use crate::ipc::{Failure, FinishedTree, Job, Notice, Order, Step};
 use crate::system;
 use crate::tree::{Identity, Tree};
 use crate::usage::{LeaderExit, Leftover, Reading, Usage};
-use crate::wire::{Failure, Gone, Job, Notice, Order, Step};
 use flashrig_clock::Stamp;
 
 /// How long children may take to notice that the leader is gone before they count as left over.
@@ -95,7 +95,7 @@ pub(super) fn check(job: &Job) -> Result<(), Failure> {
     })
 }
 
-/// The system's words for an error, in our style.
+/// The system's error text, in lower case.
 fn message(error: &std::io::Error) -> String {
     error.raw_os_error().map_or_else(
         || error.to_string(),
@@ -103,7 +103,7 @@ fn message(error: &std::io::Error) -> String {
     )
 }
 
-/// What an exec error means. The kernel blames the program when in truth its interpreter is gone.
+/// What an exec error means. The kernel reports the program as missing when its interpreter is.
 fn exec_error(program: &Path, error: &std::io::Error) -> String {
     let plain = message(error);
     if error.kind() != std::io::ErrorKind::NotFound || !program.exists() {
@@ -128,7 +128,7 @@ impl Supervisor {
     /// Runs the program. On failure nothing is left running.
     pub(super) fn start(
         job: &Job,
-        wire: &mut Wire,
+        channel: &mut Channel,
         events: Sender<Event>,
     ) -> Result<Self, Failure> {
         let adopting = system::adopt_orphans();
@@ -146,7 +146,7 @@ impl Supervisor {
             message: exec_error(Path::new(&job.program), &error),
         })?;
         let stamp = Stamp::now();
-        wire.report(&Notice::Started {
+        channel.report(&Notice::Started {
             pid: child.id(),
             stamp,
         });
@@ -175,15 +175,15 @@ impl Supervisor {
     }
 
     /// Watches the tree until it is gone, or the bound for killing it has passed.
-    pub(super) fn run(mut self, wire: &mut Wire, events: &Receiver<Event>) {
+    pub(super) fn run(mut self, channel: &mut Channel, events: &Receiver<Event>) {
         while !self.is_gone() {
             let patience = self.next_look.saturating_duration_since(Instant::now());
             match events.recv_timeout(patience) {
-                Ok(event) => self.handle(event, wire),
+                Ok(event) => self.handle(event, channel),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => self.kill_now(),
             }
-            if !self.is_gone() && Instant::now() >= self.next_look && !self.look(wire) {
+            if !self.is_gone() && Instant::now() >= self.next_look && !self.look(channel) {
                 break;
             }
         }
@@ -193,7 +193,7 @@ impl Supervisor {
             describe(&self.tree.look())
         };
         let usage = self.usage();
-        wire.report(&Notice::Gone(Gone {
+        channel.report(&Notice::Finished(FinishedTree {
             survivors,
             proven: self.childless && self.adopting,
             usage,
@@ -204,11 +204,11 @@ impl Supervisor {
         self.leader_gone && self.childless && self.adopting
     }
 
-    fn handle(&mut self, event: Event, wire: &mut Wire) {
+    fn handle(&mut self, event: Event, channel: &mut Channel) {
         match event {
             Event::Reaped { pid, status, stamp } if pid == self.leader && !self.leader_gone => {
                 self.leader_gone = true;
-                wire.report(&Notice::Exited(LeaderExit { status, stamp }));
+                channel.report(&Notice::Exited(LeaderExit { status, stamp }));
                 if matches!(self.phase, Phase::Running) {
                     self.phase = Phase::Settling {
                         until: Instant::now() + SETTLE,
@@ -239,7 +239,7 @@ impl Supervisor {
         }
     }
 
-    /// Only while it runs: a pid that was reaped may be somebody else's.
+    /// Only while it runs: a pid that was reaped may belong to another process.
     fn ask_leader(&mut self) {
         if self.leader_gone || !matches!(self.phase, Phase::Running) {
             return;
@@ -261,14 +261,14 @@ impl Supervisor {
     }
 
     /// Looks at the tree and does what the phase asks for. False when nothing more can be done.
-    fn look(&mut self, wire: &mut Wire) -> bool {
+    fn look(&mut self, channel: &mut Channel) -> bool {
         let began = Instant::now();
         let members = self.tree.look();
         self.note_usage(&members);
         match &mut self.phase {
             Phase::Running => {
                 let reading = self.reading(&members);
-                wire.report(&Notice::Usage { reading, members });
+                channel.report(&Notice::Usage { reading, members });
                 let now = Instant::now();
                 self.next_look = now + self.sample_every.max(SAMPLE_SHARE * (now - began));
                 return true;
@@ -277,7 +277,7 @@ impl Supervisor {
             Phase::Settling { until } if began >= *until => {
                 let left = describe(&members);
                 if !left.is_empty() {
-                    wire.report(&Notice::Leftovers(left));
+                    channel.report(&Notice::Leftovers(left));
                 }
                 self.phase = Phase::Asking {
                     until: began + self.grace,
@@ -291,7 +291,7 @@ impl Supervisor {
                 for member in &members {
                     if asked.insert(*member) {
                         member.signal(Signal::SIGTERM);
-                        // A stopped process hears nothing until it is continued.
+                        // A stopped process handles no signal until it is continued.
                         member.signal(Signal::SIGCONT);
                     }
                 }
@@ -302,7 +302,7 @@ impl Supervisor {
                             .copied()
                             .filter(|m| m.pid != self.leader)
                             .collect();
-                        wire.report(&Notice::Leftovers(describe(&others)));
+                        channel.report(&Notice::Leftovers(describe(&others)));
                     }
                     self.phase = Phase::Killing {
                         until: began + self.kill_bound,

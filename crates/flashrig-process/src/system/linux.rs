@@ -17,7 +17,7 @@ use super::ProcessInfo;
 use crate::oom::OomKills;
 
 /// Makes orphaned descendants children of this process, so that the absence of children proves
-/// the absence of descendants. Tells whether the system did it.
+/// the absence of descendants. Returns whether the system did it.
 pub(crate) fn adopt_orphans() -> bool {
     // The first process of a namespace is given all orphans by the kernel anyway.
     std::process::id() == 1 || prctl::set_child_subreaper(true).is_ok()
@@ -149,7 +149,7 @@ fn pids() -> impl Iterator<Item = u32> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// What `/proc/PID/stat` tells.
+/// The contents of `/proc/PID/stat`.
 struct Stat {
     parent: u32,
     group: u32,
@@ -174,7 +174,7 @@ fn parse_stat(pid: u32, line: &[u8]) -> Option<Stat> {
     let ticks = number(14)? + number(15)? + number(16)? + number(17)?;
     let info = ProcessInfo {
         pid,
-        born: number(22)?,
+        start_time: number(22)?,
         // A program whose main thread ended before its others shows as a zombie, yet it lives.
         zombie: matches!(state, "Z" | "X" | "x") && number(20)? <= 1,
         cpu: Some(Duration::from_nanos(
@@ -221,7 +221,7 @@ mod tests {
             info,
         } = parse_stat(42, line).unwrap();
         assert_eq!((parent, group), (7, 43));
-        assert_eq!(info.born, 987_654);
+        assert_eq!(info.start_time, 987_654);
         assert!(!info.zombie);
         assert_eq!(
             info.cpu.unwrap().as_nanos(),

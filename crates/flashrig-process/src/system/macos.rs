@@ -71,7 +71,7 @@ pub(crate) fn info(pid: u32) -> Option<ProcessInfo> {
     let rss_bytes = pidrusage::<RUsageInfoV0>(id).map_or(0, |usage| usage.ri_resident_size);
     Some(ProcessInfo {
         pid,
-        born: facts
+        start_time: facts
             .pbi_start_tvsec
             .saturating_mul(1_000_000)
             .saturating_add(facts.pbi_start_tvusec),

@@ -1,8 +1,8 @@
 //! What differs between systems in looking after processes, behind one interface.
 //!
 //! Each system has one file with the same functions. Nothing outside these files may assume
-//! `/proc`, a subreaper, or any other gift of one system. No policy belongs here: whom to signal
-//! and when is decided in `tree` and in the shim.
+//! `/proc`, a subreaper, or any other facility of one system. No policy belongs here: which process to
+//! signal, and when, is decided in `tree` and in the shim.
 
 use std::time::Duration;
 
@@ -32,10 +32,10 @@ pub(super) struct ProcessInfo {
     pub(super) pid: u32,
     /// When it started, in units of the system's own; together with the pid it names one process
     /// for good, because a pid alone may be given to another process.
-    pub(super) born: u64,
+    pub(super) start_time: u64,
     /// Dead and waiting to be reaped; to `kill(pid, 0)` it still looks alive.
     pub(super) zombie: bool,
-    /// CPU time of its own and of the children it has reaped, where the system tells.
+    /// CPU time of its own and of the children it has reaped, where the system reports it.
     pub(super) cpu: Option<Duration>,
     /// Resident memory; pages shared between processes count in each of them.
     pub(super) rss_bytes: u64,

@@ -9,7 +9,7 @@ use flashrig_process::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_tells_its_exit_code_and_its_output_in_order() {
+async fn a_command_returns_its_exit_code_and_its_output_in_order() {
     for sandbox in sandboxes().await {
         let stage = Stage::new(&sandbox);
         let mut spec = stage.script("echo one; echo two >&2; echo three; exit 9");
@@ -114,6 +114,11 @@ async fn a_version_probe_that_hangs_is_killed_with_its_children() {
         .await
         .unwrap_err();
     assert!(matches!(error, ShortError::TimedOut { .. }), "{error}");
+    assert!(
+        error
+            .to_string()
+            .ends_with("gave no answer within 0.3 s and was killed")
+    );
     assert!(before.elapsed() < PATIENCE);
     crate::support::wait_until("nothing is left", || stage.alive().is_empty());
 }
@@ -135,7 +140,7 @@ async fn a_command_with_files_for_both_streams_writes_them_and_shows_both() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bubblewrap_that_does_not_work_is_told_in_its_own_words() {
+async fn the_error_of_a_bubblewrap_that_does_not_work_is_quoted() {
     let stage = Stage::new(&Sandbox::ProcessGroup);
     let fake = stage
         .script("echo 'bwrap: No permissions to create new namespace' >&2; exit 1")

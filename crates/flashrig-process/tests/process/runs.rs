@@ -1,4 +1,4 @@
-//! A program runs exactly as its spec says, and its output and usage are told in bounded memory.
+//! A program runs exactly as its spec says, and its output and usage are reported in bounded memory.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ async fn the_environment_is_exactly_what_the_spec_gives() {
     }
 }
 
-/// The wire to flashrig, other sessions' pipes and transcripts are none of the agent's business.
+/// The channel to flashrig, other sessions' pipes and transcripts are none of the agent's business.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn no_open_file_but_the_three_standard_ones_is_inherited() {
@@ -238,7 +238,7 @@ async fn a_missing_interpreter_is_named_and_arguments_too_long_are_an_error() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sandbox_that_does_not_come_up_is_told_in_its_own_words() {
+async fn a_sandbox_that_does_not_come_up_is_quoted() {
     let Ok(bubblewrap) = Sandbox::probe_bubblewrap().await else {
         return;
     };
@@ -255,7 +255,7 @@ async fn a_sandbox_that_does_not_come_up_is_told_in_its_own_words() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn cpu_time_and_memory_of_the_whole_tree_are_told() {
+async fn cpu_time_and_memory_of_the_whole_tree_are_reported() {
     for sandbox in sandboxes().await {
         let stage = Stage::new(&sandbox);
         // A grandchild in its own session burns CPU and holds memory; its parent is gone.
@@ -297,7 +297,9 @@ fn role_burner() {
         sum = std::hint::black_box(sum + held.iter().map(|byte| u64::from(*byte)).sum::<u64>());
     }
     std::fs::write("burnt", "yes").unwrap();
-    std::thread::sleep(Duration::from_secs(600));
+    loop {
+        std::thread::park();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,7 @@
 //! All codes, for documents and tests: read from the schemas, which the compiler keeps true.
 
+use std::fmt::Write as _;
+
 use schemars::{JsonSchema, schema_for};
 use serde_json::Value;
 
@@ -70,4 +72,29 @@ pub(super) fn of<F: JsonSchema>() -> Vec<Code> {
 fn text(schema: &Value) -> String {
     let text = schema["description"].as_str().unwrap_or_default();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// All codes as a document: a table for each list.
+pub fn codes_table() -> String {
+    let mut out = String::from(
+        "# Codes\n\nReasons, failures, warnings and the like are stored as objects: a stable `code`, \
+         fields, and `text`, the sentence for people. Lists of a verdict and of a round hold \
+         `places` too: the sessions, arms and rounds that a fact is about. Sentences may change at \
+         any time; codes and fields do not. Records of older versions hold the bare sentence. This \
+         page is made from the types.\n",
+    );
+    let mut list = String::new();
+    for code in codes() {
+        if code.list != list {
+            list.clone_from(&code.list);
+            let _ = write!(
+                out,
+                "\n{list}\n\n| code | fields | meaning |\n|---|---|---|\n"
+            );
+        }
+        let fields: Vec<String> = code.fields.iter().map(|f| format!("`{f}`")).collect();
+        let (fields, meaning) = (fields.join(", "), code.meaning);
+        let _ = writeln!(out, "| `{}` | {fields} | {meaning} |", code.code);
+    }
+    out
 }

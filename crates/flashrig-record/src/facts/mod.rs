@@ -29,7 +29,7 @@ use serde_json::{Map, Value};
 
 pub use cell::*;
 pub use check::*;
-pub use codes::{Code, codes};
+pub use codes::{Code, codes, codes_table};
 pub use counted::*;
 pub use load::*;
 pub use placed::*;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::site::StepError;
 use flashrig_config::FileError;
 
 /// A server that could not be installed. Nothing half installed is left.
@@ -26,7 +27,7 @@ pub enum InstallError {
         server: String,
         /// The Python.
         python: PathBuf,
-        /// Its last words.
+        /// The end of its output.
         message: String,
     },
     /// A Python that the packages do not run on.
@@ -60,15 +61,13 @@ pub enum InstallError {
         source: std::io::Error,
     },
     /// A step failed.
-    #[error("server {server}: {step} {what}; its last words: {message}")]
+    #[error("server {server}: {step} {error}")]
     Step {
         /// Which server.
         server: String,
         /// What was done.
         step: &'static str,
         /// How it ended.
-        what: String,
-        /// The end of its output.
-        message: String,
+        error: StepError,
     },
 }

@@ -4,27 +4,25 @@
 
 mod error;
 mod manifest;
+mod site;
 
-use flashrig_config::{format_duration, without_temporary_name};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, TryLockError};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use flashrig_process::{CommandExit, Sandbox, Spec, find_program, run_command};
+use flashrig_process::{Sandbox, Spec, find_program};
 use manifest::{STARTER, place};
 
 pub use error::InstallError;
 pub use manifest::{Manifest, Recipe, folder, names};
+pub use site::{Site, StepError, run_step};
 
 /// 400 MB over a slow line.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 /// A first start of a large package from a cold disk.
 const VERSION_LIMIT: Duration = Duration::from_secs(120);
-/// Between two looks whether another flashrig has done with its installation.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// The version of the Python that runs it, when it can make venvs with pip in them.
 const PYTHON: &str = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])";
 /// Settings of the operator that would lead pip or Python elsewhere.
@@ -77,8 +75,12 @@ pub async fn install(
         recipe: manifest.recipe()?,
         around,
         env: environment(around.operator),
+        site: Site {
+            folder: place(around.cache),
+            name: manifest.name().to_owned(),
+        },
     };
-    let _alone = work.alone(&say).await?;
+    let _lock = work.site.lock(&say).await.map_err(|e| work.cache(e))?;
     let target = manifest.folder(around.cache);
     if target.is_dir() {
         // A venv whose Python was replaced looks whole and does not start.
@@ -92,21 +94,11 @@ pub async fn install(
         "installing {} (about {} MB on disk) …",
         work.recipe.title, work.recipe.megabytes
     ));
-    let building = tempfile::Builder::new()
-        .prefix(&work.prefix())
-        .tempdir_in(place(around.cache))
-        .map_err(without_temporary_name)
-        .map_err(|e| work.cache(e))?;
+    let building = work.site.build_folder().map_err(|e| work.cache(e))?;
     work.build(building.path(), &python).await?;
     let version = work.version(building.path()).await?;
-    let built = building.keep();
-    if target.is_dir() {
-        std::fs::remove_dir_all(&target).map_err(|e| work.cache(e))?;
-    }
-    if let Err(source) = std::fs::rename(&built, &target) {
-        let _ = std::fs::remove_dir_all(&built);
-        return Err(work.cache(source));
-    }
+    let put = work.site.put(building, &target);
+    put.map_err(|e| work.cache(e))?;
     Ok(work.there(target, version, false))
 }
 
@@ -116,6 +108,7 @@ struct Work<'a> {
     recipe: Recipe,
     around: Surroundings<'a>,
     env: Vec<(OsString, OsString)>,
+    site: Site,
 }
 
 impl Work<'_> {
@@ -127,10 +120,6 @@ impl Work<'_> {
         let folder = self.manifest.folder(self.around.cache);
         let name = folder.file_name().unwrap_or_default();
         name.to_string_lossy().into_owned()
-    }
-
-    fn prefix(&self) -> String {
-        format!("installing-{}-", self.manifest.name())
     }
 
     fn there(&self, folder: PathBuf, version: String, was_there: bool) -> Installed {
@@ -145,41 +134,9 @@ impl Work<'_> {
     fn cache(&self, source: std::io::Error) -> InstallError {
         InstallError::Cache {
             server: self.name(),
-            folder: place(self.around.cache),
+            folder: self.site.folder.clone(),
             source,
         }
-    }
-
-    /// Waits until nobody else installs this server, and removes what a killed one left behind.
-    async fn alone(&self, say: &impl Fn(&str)) -> Result<File, InstallError> {
-        let place = place(self.around.cache);
-        let fail = |e| self.cache(e);
-        std::fs::create_dir_all(&place).map_err(fail)?;
-        let lock = File::create(place.join(format!(".{}.lock", self.manifest.name())));
-        let lock = lock.map_err(fail)?;
-        let mut reported = false;
-        loop {
-            match lock.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::Error(error)) => return Err(fail(error)),
-                Err(TryLockError::WouldBlock) => {}
-            }
-            if !reported {
-                say("another flashrig is installing it: waiting …");
-                reported = true;
-            }
-            tokio::time::sleep(LOOK_AGAIN).await;
-        }
-        for entry in std::fs::read_dir(&place).map_err(fail)?.flatten() {
-            if entry
-                .file_name()
-                .to_string_lossy()
-                .starts_with(&self.prefix())
-            {
-                let _ = std::fs::remove_dir_all(entry.path());
-            }
-        }
-        Ok(lock)
     }
 
     /// A Python that can do it.
@@ -199,17 +156,17 @@ impl Work<'_> {
         let python = find_program("python3", path)
             .ok_or_else(|| InstallError::NoPython(self.name(), needed.clone()))?;
         let server = self.name();
-        let dir = place(self.around.cache);
+        let dir = self.site.folder.clone();
         let found = match self
             .run("python3", &python, &dir, ["-I", "-c", PYTHON])
             .await
         {
             Ok(message) => message.trim().to_owned(),
-            Err(InstallError::Step { message, .. }) => {
+            Err(InstallError::Step { error, .. }) => {
                 return Err(InstallError::NoVenv {
                     server,
                     python,
-                    message,
+                    message: error.output,
                 });
             }
             Err(other) => return Err(other),
@@ -243,8 +200,7 @@ impl Work<'_> {
             return Err(InstallError::Step {
                 server: self.name(),
                 step: "making the model",
-                what: "left none".to_owned(),
-                message: self.recipe.model.clone(),
+                error: StepError::new("left no model", &self.recipe.model),
             });
         }
         if tools != venv {
@@ -347,25 +303,11 @@ impl Work<'_> {
         spec: Spec,
         limit: Duration,
     ) -> Result<String, InstallError> {
-        let outcome = run_command(spec, limit).await;
-        let what = match &outcome.exit {
-            CommandExit::Exited(0) => return Ok(outcome.output),
-            CommandExit::Exited(code) => format!("exited with code {code}"),
-            CommandExit::Signalled(signal) => format!("was ended by signal {signal}"),
-            CommandExit::TimedOut => format!("took longer than {}", format_duration(limit)),
-            CommandExit::NotStarted(error) => format!("did not start: {error}"),
-            CommandExit::Lost => "was lost".to_owned(),
-        };
-        let lines: Vec<&str> = outcome
-            .output
-            .lines()
-            .filter(|l| !l.trim().is_empty())
-            .collect();
-        Err(InstallError::Step {
+        let outcome = run_step(spec, limit).await;
+        outcome.map_err(|error| InstallError::Step {
             server: self.name(),
             step,
-            what,
-            message: lines[lines.len().saturating_sub(12)..].join("\n"),
+            error,
         })
     }
 }

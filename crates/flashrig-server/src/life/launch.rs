@@ -34,6 +34,14 @@ pub struct Launch {
     folders: BTreeMap<&'static str, String>,
 }
 
+/// What names `{installed}`.
+enum Needs<'a> {
+    /// The default of a variable.
+    Variable(&'a str),
+    /// A field of the profile.
+    Field(&'a str),
+}
+
 /// A variable that has a value.
 #[derive(Clone, Debug)]
 pub struct Valued {
@@ -193,8 +201,7 @@ impl Launch {
             if let (Value::Text(written), false) = (value, variable.is_set) {
                 let template = Template::parse(written);
                 let filled = template.render(|name| self.folders.get(name).cloned());
-                text = filled
-                    .map_err(|_| self.not_installed(&format!("variable {}", variable.name)))?;
+                text = filled.map_err(|_| self.not_installed(Needs::Variable(&variable.name)))?;
             }
             let path = self.places.project.join(self.at_home(&text));
             let file = match variable.file {
@@ -254,7 +261,7 @@ impl Launch {
         };
         template.render(value).map_err(|name| {
             if FOLDERS.contains(&name) {
-                return self.not_installed(field);
+                return self.not_installed(Needs::Field(field));
             }
             LaunchError::NoValue {
                 profile: self.recipe.profile.clone(),
@@ -291,11 +298,17 @@ impl Launch {
         })
     }
 
-    fn not_installed(&self, what: &str) -> LaunchError {
+    fn not_installed(&self, user: Needs<'_>) -> LaunchError {
         let install = self.recipe.install.clone();
-        let set = match what.strip_prefix("variable ") {
-            Some(name) => format!("give a value of your own with --set {name}=VALUE"),
-            None => "write another path into the profile".to_owned(),
+        let (what, set) = match user {
+            Needs::Variable(name) => (
+                format!("variable {name}"),
+                format!("give a value of your own with --set {name}=VALUE"),
+            ),
+            Needs::Field(field) => (
+                field.to_owned(),
+                "write another path into the profile".to_owned(),
+            ),
         };
         let next = if can_be_installed(&install) {
             format!("run `flashrig servers install {install}`, or {set}")
@@ -304,7 +317,7 @@ impl Launch {
         };
         LaunchError::NotInstalled {
             profile: self.recipe.profile.clone(),
-            what: what.to_owned(),
+            what,
             install,
             next,
         }

@@ -1,4 +1,4 @@
-//! What flashrig and its supervising helper say to each other: JSON lines over a socket pair.
+//! The messages between flashrig and its supervising helper: JSON lines over a socket pair.
 //!
 //! Both ends are the same binary, so the format needs no version.
 
@@ -18,13 +18,13 @@ pub(super) enum Order {
     Prepare(Box<Job>),
     /// Run it now.
     Go,
-    /// Ask the leader alone to end: TERM to it and nobody else.
+    /// Ask the leader alone to end: TERM to it, and to no other process.
     AskLeader,
     /// End the whole tree: TERM, then KILL after the grace.
     Stop { grace: Duration },
 }
 
-/// What the helper runs, and with how much patience.
+/// What the helper runs, and its time limits.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Job {
     pub(super) program: OsString,
@@ -48,7 +48,7 @@ pub(super) enum Notice {
     Failed(Failure),
     /// The program was exec'd.
     Started { pid: u32, stamp: Stamp },
-    /// A usage sample, and who is there.
+    /// A usage sample, and the living members of the tree.
     Usage {
         reading: Reading,
         members: Vec<Identity>,
@@ -57,19 +57,18 @@ pub(super) enum Notice {
     Exited(LeaderExit),
     /// Processes that outlived the leader.
     Leftovers(Vec<Leftover>),
-    /// The helper is done.
-    Gone(Gone),
+    /// The tree has ended, or could not be ended within the bound; the helper exits.
+    Finished(FinishedTree),
 }
 
 /// Why the program cannot be run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Failure {
     pub(super) step: Step,
-    #[serde(rename = "words")]
     pub(super) message: String,
 }
 
-/// What could not be done.
+/// The step that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Step {
     Directory,
@@ -78,7 +77,7 @@ pub(super) enum Step {
 
 /// The end of the tree.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Gone {
+pub(super) struct FinishedTree {
     pub(super) survivors: Vec<Leftover>,
     /// Whether the system guarantees that no descendant was missed.
     pub(super) proven: bool,
