@@ -233,6 +233,7 @@ fn no_crate_depends_on_what_it_must_not_know() {
 fn every_crate_has_a_wall_a_readme_of_one_screen_and_an_example() {
     let workspace = Workspace::read();
     let mut missing = Vec::new();
+    let mut examples = BTreeSet::new();
     for (name, package) in &workspace.members {
         // The root knows everything; what the tests share is not published.
         if name == "flashrig" || name == "flashrig-testkit" {
@@ -246,10 +247,14 @@ fn every_crate_has_a_wall_a_readme_of_one_screen_and_an_example() {
         if !(5..=60).contains(&readme.lines().count()) {
             missing.push(format!("{name}: a README.md of one screen, 5 to 60 lines"));
         }
-        if !array(&package["targets"])
-            .any(|target| array(&target["kind"]).any(|kind| text(kind) == "example"))
-        {
-            missing.push(format!("{name}: an example below examples/"));
+        let example = array(&package["targets"])
+            .find(|target| array(&target["kind"]).any(|kind| text(kind) == "example"));
+        match example.map(|target| text(&target["name"])) {
+            None => missing.push(format!("{name}: an example below examples/")),
+            Some(example) if !examples.insert(example) => {
+                missing.push(format!("{name}: an example of another name than {example}"));
+            }
+            Some(_) => {}
         }
     }
     assert!(missing.is_empty(), "{missing:#?}");
@@ -264,4 +269,20 @@ fn what_only_tests_need_is_in_no_published_crate() {
             "{name} is built from flashrig-testkit, which only tests may use"
         );
     }
+}
+
+/// `cargo run --example NAME` refuses a name that two crates use.
+#[test]
+fn no_two_crates_have_an_example_of_the_same_name() {
+    let workspace = Workspace::read();
+    let mut owners: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, package) in &workspace.members {
+        for target in array(&package["targets"]) {
+            if array(&target["kind"]).any(|kind| text(kind) == "example") {
+                owners.entry(text(&target["name"])).or_default().push(name);
+            }
+        }
+    }
+    owners.retain(|_, crates| crates.len() > 1);
+    assert!(owners.is_empty(), "{owners:#?}");
 }

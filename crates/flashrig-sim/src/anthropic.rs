@@ -161,7 +161,7 @@ pub fn whole(planned: &Planned, cached: u64) -> Value {
         content.push(json!({"type": "text", "text": text}));
     }
     if let Some(call) = &planned.call {
-        // Cut off by the output limit, the arguments are no JSON; real servers send what they have.
+        // Cut off by the output limit, the arguments are not JSON; real servers send what they have.
         let input = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!({}));
         content.push(json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input}));
     }

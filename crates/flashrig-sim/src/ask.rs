@@ -215,7 +215,7 @@ pub enum AskError {
         /// What is not accepted.
         what: &'static str,
     },
-    /// There is not enough memory for it; the words are those of mlx-serve.
+    /// There is not enough memory for it; the text is that of mlx-serve.
     #[error(
         "Prompt ({prompt_tokens} tokens) requires ~{needed_mb}MB GPU memory but only ~{available_mb}MB available"
     )]

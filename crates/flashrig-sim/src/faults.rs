@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Faults {
     /// Refuse requests that would make more than this many queued or running.
     pub overload_above: Option<u64>,
-    /// Requests after so many are accepted, but never get a token; all else goes on.
+    /// Requests after this many are accepted, but never get a token; all else goes on.
     pub stall_after_requests: Option<u64>,
     /// From this request on nothing is found in the cache, and nothing stored.
     pub uncached_from_request: Option<u64>,

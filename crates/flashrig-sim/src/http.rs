@@ -44,7 +44,7 @@ pub struct Service {
     pub requests: AtomicU64,
     /// To the engine.
     pub engine: std::sync::mpsc::Sender<Inbox>,
-    /// What `/metrics` tells.
+    /// The figures of `/metrics`.
     pub counters: Arc<Counters>,
     /// Memory in use.
     pub memory: Arc<Memory>,

@@ -1,15 +1,10 @@
-//! The embedded simulated LLM server: a server like any other, reached over HTTP.
+#![doc = include_str!("../README.md")]
 //!
-//! It speaks the real protocols, queues, prefills, caches and decodes by a timing profile, and
-//! answers by playing walkthroughs through whatever tools the request offers. It exists so that
-//! everything else can be tried, tested and shown on a machine with no model.
+//! # Inside
 //!
-//! What must not enter: anything of `run` or `gateway`. The simulator is given its walkthroughs
-//! as data and learns everything else from the requests, exactly as a real server would.
-//!
-//! Inside: `server` listens, `http` routes, `intake` takes requests in, `anthropic` and `openai` translate to and from the
-//! neutral `ask`, `brain` decides what to answer, `engine` decides when (with `cache` and `memory`),
-//! `stream` writes it out, `truth` and `server_log` tell of it.
+//! `server` listens, `http` routes and `intake` takes requests in. `anthropic` and `openai`
+//! translate to and from the neutral `ask`. `brain` decides what to answer, `engine` decides when
+//! (with `cache` and `memory`), and `stream` writes it out. `truth` and `server_log` record it.
 
 mod anthropic;
 mod ask;

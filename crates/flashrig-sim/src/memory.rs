@@ -5,7 +5,9 @@
 //! The RAM of the prefix cache is set apart whether it is used or not, as real servers do it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::cache;
 use super::profile::SimTable;
@@ -94,7 +96,7 @@ impl Memory {
     ) -> Result<Reservation, Shortage> {
         let kv = (prompt_tokens + output_tokens) * self.kv_per_token;
         let working = prompt_tokens * self.working_per_token;
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.used.lock();
         if let Some(all) = self.for_requests {
             let needed = kv + working.max(used.longest()) + self.margin;
             let available = all.saturating_sub(used.kv);
@@ -113,16 +115,16 @@ impl Memory {
         })
     }
 
-    /// The cache holds so many tokens now.
+    /// The cache holds this many tokens now.
     pub fn cache_holds(&self, tokens: u64) {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.used.lock();
         used.cache = tokens * self.kv_per_token;
         self.note_peak(&mut used);
     }
 
     /// What is in use.
     pub fn in_use(&self) -> InUse {
-        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = self.used.lock();
         InUse {
             now: self.sum(&used),
             peak: used.peak.max(self.weights),
@@ -141,7 +143,7 @@ impl Memory {
 impl Drop for Reservation {
     fn drop(&mut self) {
         let memory = &self.memory;
-        let mut used = memory.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = memory.used.lock();
         used.kv = used.kv.saturating_sub(self.kv);
         if let Some(count) = used.working.get_mut(&self.working) {
             *count -= 1;

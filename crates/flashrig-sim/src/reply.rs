@@ -100,7 +100,7 @@ impl Planned {
             None => Stop::EndTurn,
         };
         if call.is_none() && text_tokens < min {
-            // The words before it fill up their last token.
+            // The text before it fills up its last token.
             let chars = min * ANSWER_CHARS - text.chars().count();
             text.extend(FILLER.chars().cycle().take(chars));
             text_tokens = min;

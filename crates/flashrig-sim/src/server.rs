@@ -75,7 +75,7 @@ pub enum SimError {
     Speed(f64),
     /// A script with an empty prompt, which every request would contain.
     #[error(
-        "the walkthrough '{0}' has an empty prompt and could not be told from any other; give it one"
+        "the walkthrough '{0}' has an empty prompt, so no request can be matched to it; give it a prompt"
     )]
     EmptyPrompt(String),
     /// The log cannot be created.
@@ -113,7 +113,7 @@ impl Sim {
         Self::start_with(config, None)
     }
 
-    /// The same, and tells every line of the server's log; what is told must not take long.
+    /// The same, and calls back with every line of the server's log; the callback must not take long.
     ///
     /// # Errors
     /// As for [`Self::start`].

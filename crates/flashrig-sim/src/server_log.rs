@@ -4,12 +4,14 @@ use std::fmt::Arguments;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::memory::Shortage;
 use super::profile::SimProfile;
 
-/// Whoever is told each line.
+/// Receives each line.
 pub type Listener = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The open log, or none; shared by those who refuse and those who serve.
@@ -125,14 +127,14 @@ impl ServerLog {
             listener(&line.to_string());
         }
         let Some(file) = &self.file else { return };
-        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = file.lock();
         if let Err(error) = file.write_all(format!("{line}\n").as_bytes()) {
             tracing::warn!(%error, "the simulated server's own log cannot be written");
         }
     }
 }
 
-/// A rate in words; what took no time has none.
+/// A rate as text; what took no time has none.
 fn rate(tokens: f64, seconds: f64) -> String {
     if seconds > 0.0 {
         format!("{:.1}", tokens / seconds)

@@ -41,7 +41,7 @@ fn one(vault: &Repository, files: &mut Flat, patch: &FilePatch) -> anyhow::Resul
     let old = match before {
         Some(entry) => vault
             .find_blob(entry.id)
-            .context("it is no file")?
+            .context("it is not a file")?
             .content()
             .to_vec(),
         None => Vec::new(),

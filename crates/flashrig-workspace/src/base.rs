@@ -6,52 +6,16 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use git2::{IndexTime, Oid, Repository};
 use parking_lot::Mutex;
 
 use super::copy::{self, CopyReport, Linking};
+use super::error::WorkspaceError;
 use super::flat::{self, Flat, LINK, SUBMODULE};
 use super::patch::{self, Patch};
 use super::{apply, files, git, paths, snapshot, source};
 use crate::Source;
-
-/// Why a base or a copy of it could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum BaseError {
-    /// The task's path is no git repository.
-    #[error(
-        "{} is no git repository ({reason}); name the top folder of one", path.display()
-    )]
-    NotARepository {
-        /// The path as given.
-        path: PathBuf,
-        /// What git2 said.
-        reason: String,
-    },
-    /// The task's revision is not in its repository.
-    #[error(
-        "revision {revision:?} is not in {} ({reason}); name a branch, tag or commit that \
-         `git -C {} rev-parse` knows", path.display(), path.display()
-    )]
-    NoSuchRevision {
-        /// The repository.
-        path: PathBuf,
-        /// The revision as given.
-        revision: String,
-        /// What was wrong with it.
-        reason: String,
-    },
-    /// The destination of a copy is taken.
-    #[error("{} is there already and not empty; name a fresh folder", path.display())]
-    DestinationTaken {
-        /// The destination.
-        path: PathBuf,
-    },
-    /// Anything else: storage, permissions, damaged repositories.
-    #[error("{0:#}")]
-    Other(#[from] anyhow::Error),
-}
 
 /// A task's repository at its start, held where no agent can reach it.
 #[derive(Clone, Debug)]
@@ -79,15 +43,16 @@ impl Base {
     /// workspace cannot reach the user's.
     ///
     /// # Errors
-    /// [`BaseError`] as its variants say.
-    pub fn make(source: &Source, folder: &Path) -> Result<Self, BaseError> {
+    /// [`WorkspaceError`] as its variants say.
+    pub fn make(source: &Source, folder: &Path) -> Result<Self, WorkspaceError> {
         claim(folder)?;
         let vault_path = folder.join("vault.git");
-        let vault = git::init_bare(&vault_path)?;
+        let vault = git::init_bare(&vault_path).map_err(WorkspaceError::storage)?;
         let filled = source::fill(&vault, source)?;
         let commit = vault
             .find_commit(filled.commit)
-            .context("cannot read the base commit")?;
+            .context("cannot read the base commit")
+            .map_err(WorkspaceError::storage)?;
         let base = Self {
             template: folder.join("template"),
             vault: vault_path,
@@ -96,7 +61,7 @@ impl Base {
             branch: filled.branch,
             seal: Arc::default(),
         };
-        base.ensure_template()?;
+        base.ensure_template().map_err(WorkspaceError::storage)?;
         Ok(base)
     }
 
@@ -172,13 +137,15 @@ impl Base {
     /// in the copy, and has nothing to look up again.
     ///
     /// # Errors
-    /// [`BaseError::DestinationTaken`], or what went wrong while copying.
-    pub fn copy_to(&self, dest: &Path) -> Result<CopyReport, BaseError> {
+    /// [`WorkspaceError::DestinationTaken`], or what went wrong while copying.
+    pub fn copy_to(&self, dest: &Path) -> Result<CopyReport, WorkspaceError> {
         claim(dest)?;
-        self.ensure_template()?;
-        let report = copy::folder(&self.template, dest, Linking::GitObjects, &|_| false)?;
+        self.ensure_template().map_err(WorkspaceError::storage)?;
+        let report = copy::folder(&self.template, dest, Linking::GitObjects, &|_| false)
+            .map_err(WorkspaceError::storage)?;
         refresh_index(dest)
-            .with_context(|| format!("cannot refresh the index of {}", dest.display()))?;
+            .with_context(|| format!("cannot refresh the index of {}", dest.display()))
+            .map_err(WorkspaceError::storage)?;
         Ok(report)
     }
 
@@ -186,61 +153,63 @@ impl Base {
     /// what became of its `.git`. Call it when no process of the agent is left.
     ///
     /// # Errors
-    /// When the vault cannot be read or written. Whatever the agent left in its workspace is no
-    /// error: what cannot be part of a patch is listed in [`Patch::skipped`].
-    pub fn patch(&self, workspace: &Path) -> anyhow::Result<Patch> {
-        let vault = git::open(&self.vault)?;
-        let taken = snapshot::take(&vault, self.tree, workspace)
-            .with_context(|| format!("cannot tell what changed in {}", workspace.display()))?;
-        patch::between(&vault, self.tree, taken.tree, taken.skipped)
+    /// When the vault cannot be read or written. Whatever the agent left in its workspace is not
+    /// an error: what cannot be part of a patch is listed in [`Patch::skipped`].
+    pub fn patch(&self, workspace: &Path) -> Result<Patch, WorkspaceError> {
+        let vault = self.vault()?;
+        snapshot::take(&vault, self.tree, workspace)
+            .and_then(|taken| patch::between(&vault, self.tree, taken.tree, taken.skipped))
+            .with_context(|| format!("cannot read what changed in {}", workspace.display()))
+            .map_err(WorkspaceError::storage)
     }
 
     /// The patch that applying a unified diff to the base tree gives; nothing is checked out.
     ///
     /// # Errors
-    /// When the text is no unified diff, or does not apply exactly.
-    pub fn tree_with_patch(&self, text: &str) -> anyhow::Result<Patch> {
-        let vault = git::open(&self.vault)?;
-        let tree = apply::apply(&vault, self.tree, text)?;
-        patch::between(&vault, self.tree, tree, Vec::new())
+    /// When the text is not a unified diff, or does not apply exactly.
+    pub fn tree_with_patch(&self, text: &str) -> Result<Patch, WorkspaceError> {
+        let vault = self.vault()?;
+        let tree = apply::apply(&vault, self.tree, text).map_err(WorkspaceError::patch)?;
+        patch::between(&vault, self.tree, tree, Vec::new()).map_err(WorkspaceError::storage)
     }
 
     /// Writes the tree with this id into `dest`, which is made and must be fresh; no `.git`.
     ///
     /// # Errors
-    /// [`BaseError::DestinationTaken`]; when the tree is unknown; when writing fails.
-    pub fn checkout(&self, tree: &str, dest: &Path) -> Result<(), BaseError> {
+    /// [`WorkspaceError::DestinationTaken`]; when the tree is unknown; when writing fails.
+    pub fn checkout(&self, tree: &str, dest: &Path) -> Result<(), WorkspaceError> {
         claim(dest)?;
-        let vault = git::open(&self.vault)?;
-        files::write_tree(&vault, id(tree)?, dest)?;
-        Ok(())
+        files::write_tree(&self.vault()?, id(tree)?, dest).map_err(WorkspaceError::storage)
     }
 
     /// Lists a tree of this base or of one of its patches.
     ///
     /// # Errors
     /// When the tree is unknown.
-    pub fn files(&self, tree: &str) -> anyhow::Result<Flat> {
-        flat::read(&git::open(&self.vault)?, id(tree)?)
+    pub fn files(&self, tree: &str) -> Result<Flat, WorkspaceError> {
+        flat::read(&self.vault()?, id(tree)?).map_err(WorkspaceError::storage)
     }
 
     /// Stores a list of files as a tree and returns its id, for [`Base::checkout`].
     ///
     /// # Errors
     /// When git cannot store a name or an object is missing.
-    pub fn store_tree(&self, files: &Flat) -> anyhow::Result<String> {
-        Ok(flat::write(&git::open(&self.vault)?, files)?.to_string())
+    pub fn store_tree(&self, files: &Flat) -> Result<String, WorkspaceError> {
+        let tree = flat::write(&self.vault()?, files).map_err(WorkspaceError::storage)?;
+        Ok(tree.to_string())
     }
 
     /// Stores a file's bytes, for [`Base::store_tree`].
     ///
     /// # Errors
     /// When the vault cannot be written.
-    pub fn store_file(&self, bytes: &[u8]) -> anyhow::Result<flat::Entry> {
-        let vault = git::open(&self.vault)?;
-        Ok(flat::Entry::file(
-            vault.blob(bytes).context("cannot store a file")?,
-        ))
+    pub fn store_file(&self, bytes: &[u8]) -> Result<flat::Entry, WorkspaceError> {
+        let blob = self.vault()?.blob(bytes).context("cannot store a file");
+        Ok(flat::Entry::file(blob.map_err(WorkspaceError::storage)?))
+    }
+
+    fn vault(&self) -> Result<Repository, WorkspaceError> {
+        git::open(&self.vault).map_err(WorkspaceError::storage)
     }
 }
 
@@ -262,18 +231,21 @@ fn look(folder: &Path) -> anyhow::Result<Seal> {
     Ok(seal)
 }
 
-fn id(text: &str) -> anyhow::Result<Oid> {
-    Oid::from_str(text).map_err(|e| anyhow!("{text:?} is no object id: {}", e.message()))
+fn id(text: &str) -> Result<Oid, WorkspaceError> {
+    Oid::from_str(text).map_err(|e| WorkspaceError::BadId {
+        id: text.to_owned(),
+        reason: e.message().to_owned(),
+    })
 }
 
 /// Makes `folder`, unless it is there and empty.
-fn claim(folder: &Path) -> Result<(), BaseError> {
-    fs::create_dir_all(folder)
-        .with_context(|| format!("cannot make folder {}", folder.display()))?;
-    let mut entries =
-        fs::read_dir(folder).with_context(|| format!("cannot read folder {}", folder.display()))?;
+fn claim(folder: &Path) -> Result<(), WorkspaceError> {
+    let entries = fs::create_dir_all(folder).and_then(|()| fs::read_dir(folder));
+    let mut entries = entries
+        .with_context(|| format!("cannot make folder {}", folder.display()))
+        .map_err(WorkspaceError::storage)?;
     if entries.next().is_some() {
-        return Err(BaseError::DestinationTaken {
+        return Err(WorkspaceError::DestinationTaken {
             path: folder.to_owned(),
         });
     }

@@ -59,8 +59,8 @@ struct Copier {
     shared_bytes: AtomicU64,
 }
 
-/// Copies the folder `from` into the existing folder `to`. Files of the names that `leave_out`
-/// tells are not copied; nor are sockets and pipes, which only a living process could serve.
+/// Copies the folder `from` into the existing folder `to`. Files that `leave_out`
+/// names are not copied, nor are sockets and pipes, which only a living process could serve.
 pub(super) fn folder(
     from: &Path,
     to: &Path,
@@ -206,7 +206,7 @@ impl Copier {
     }
 }
 
-/// Git's index tells by a file's time whether it may have changed.
+/// Git's index decides by a file's time whether it may have changed.
 fn keep_times(to: &Path, meta: &Metadata) -> io::Result<()> {
     utimensat(
         AT_FDCWD,

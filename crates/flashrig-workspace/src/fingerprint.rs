@@ -1,4 +1,4 @@
-//! A cheap likeness of a folder, to prove afterwards that nobody touched it.
+//! A cheap fingerprint of a folder, to prove afterwards that nothing touched it.
 //!
 //! For the user's own repositories and for sibling workspaces: an agent must work in its copy.
 
@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use git2::Repository;
 use ignore::WalkBuilder;
 
+use super::error::WorkspaceError;
 use super::{git, paths};
 
 /// What a folder looked like: its files, and when it is a repository, its refs, index and
@@ -49,7 +50,7 @@ impl Fingerprint {
     ///
     /// # Errors
     /// When the folder, or its repository, cannot be read.
-    pub fn of(folder: &Path) -> anyhow::Result<Self> {
+    pub fn of(folder: &Path) -> Result<Self, WorkspaceError> {
         Self::without(folder, &[])
     }
 
@@ -59,7 +60,11 @@ impl Fingerprint {
     ///
     /// # Errors
     /// When the folder, or its repository, cannot be read.
-    pub fn without(folder: &Path, ours: &[PathBuf]) -> anyhow::Result<Self> {
+    pub fn without(folder: &Path, ours: &[PathBuf]) -> Result<Self, WorkspaceError> {
+        Self::look(folder, ours).map_err(WorkspaceError::storage)
+    }
+
+    fn look(folder: &Path, ours: &[PathBuf]) -> anyhow::Result<Self> {
         let real = folder
             .canonicalize()
             .with_context(|| format!("cannot read folder {}", folder.display()))?;
@@ -97,7 +102,7 @@ impl Fingerprint {
                 entry.file_name() != ".git" && !ours.iter().any(|path| path == entry.path())
             })
             .build();
-        // What cannot be read before cannot be read after: it is no difference.
+        // What cannot be read before cannot be read after: it is not a difference.
         for entry in walk
             .flatten()
             .filter(|e| !e.file_type().is_some_and(|t| t.is_dir()))
@@ -167,7 +172,7 @@ impl Fingerprint {
         }
     }
 
-    /// What is different in `later`, in words, sorted; empty when nothing is.
+    /// What is different in `later`, one line each, sorted; empty when nothing is.
     pub fn differences(&self, later: &Self) -> Vec<String> {
         let mut message = Vec::new();
         let files: BTreeSet<_> = self.files.keys().chain(later.files.keys()).collect();

@@ -1,6 +1,6 @@
 //! Opening and making repositories so that only their own configuration counts.
 //!
-//! Every repository of this room is opened here. The operator's global and system git
+//! Every repository of this crate is opened here. The operator's global and system git
 //! configuration (excludes, autocrlf, signing, hooks) would make results differ between machines.
 
 use std::path::Path;

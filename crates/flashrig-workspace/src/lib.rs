@@ -1,18 +1,16 @@
-//! Clone, isolate, diff: every session works in a full copy of its task's repository, and what it
-//! changed is told against a base that no agent can reach.
+#![doc = include_str!("../README.md")]
 //!
-//! A [`Base`] is made once per task source, in a folder outside every workspace. It holds a
-//! *template*, a checked-out repository that workspaces are copied from, and a *vault*, a bare
-//! repository that no workspace shares a file with and that patches are computed in. The patch is
-//! read from the files in the workspace alone; whatever the agent did to `.git` or to the ignore
-//! rules makes no difference.
+//! # Inside
 //!
-//! git2 does all of it; no git program is needed. What must not enter this room: knowledge of
-//! agents, checks and experiments, and the operator's git configuration.
+//! [`Base`] uses everything else: `source` fills its bare repository (the *vault*), `copy` makes the
+//! template and the workspaces, `snapshot` (with `ignores`) reads a workspace into a tree, `patch`
+//! and `render` write the difference as text, `unified` and `apply` read it back. `flat` lists a
+//! tree, `files` writes one, and `git` opens every repository.
 
 mod apply;
 mod base;
 mod copy;
+mod error;
 mod files;
 mod fingerprint;
 mod flat;
@@ -26,8 +24,9 @@ mod source;
 mod spec;
 mod unified;
 
-pub use base::{Base, BaseError};
+pub use base::Base;
 pub use copy::CopyReport;
+pub use error::WorkspaceError;
 pub use fingerprint::Fingerprint;
 pub use flat::{Entry, Flat};
 pub use patch::Patch;

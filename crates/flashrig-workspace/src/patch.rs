@@ -62,7 +62,7 @@ pub(super) fn between(
         .diff_tree_to_tree(Some(&old), Some(&new), Some(&mut options))
         .context("cannot compare the trees")?;
     for index in 0..diff.deltas().len() {
-        one(vault, &diff, index, &mut patch).context("cannot tell how a file changed")?;
+        one(vault, &diff, index, &mut patch).context("cannot read how a file changed")?;
     }
     patch.files = patch.changed.len() as u64;
     Ok(patch)

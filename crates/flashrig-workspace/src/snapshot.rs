@@ -122,7 +122,7 @@ impl Reader<'_> {
             .flat_map(|tree| tree.iter())
             .map(|e| e.name_bytes().to_vec())
         {
-            // A submodule that is gone tells nothing: a clone has only its empty folder.
+            // A submodule that is gone shows nothing: a clone has only its empty folder.
             let submodule = base
                 .and_then(|tree| tree.get_name_bytes(&name))
                 .is_some_and(|entry| entry.filemode() == SUBMODULE);

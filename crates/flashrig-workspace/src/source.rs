@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use git2::{ErrorCode, Oid, Repository, Signature, Time};
 
-use super::base::BaseError;
 use super::copy::{self, Linking};
+use super::error::{WorkspaceError, chain};
 use super::flat::{self, EXECUTABLE, Entry, FILE, Flat};
 use super::{git, paths};
 use crate::{Fixture, FixtureCommit, Source};
@@ -23,10 +23,14 @@ pub(super) struct Filled {
 }
 
 /// Brings the objects of `source` into the fresh bare repository `vault`.
-pub(super) fn fill(vault: &Repository, source: &Source) -> Result<Filled, BaseError> {
+pub(super) fn fill(vault: &Repository, source: &Source) -> Result<Filled, WorkspaceError> {
     match source {
-        Source::Fixture(fixture) => Ok(commit_all(vault, fixture)
-            .with_context(|| format!("fixture {} cannot become a repository", fixture.name))?),
+        Source::Fixture(fixture) => {
+            commit_all(vault, fixture).map_err(|error| WorkspaceError::BadFixture {
+                name: fixture.name.clone(),
+                reason: chain(&error),
+            })
+        }
         Source::Repository { path, revision } => bring(vault, path, revision),
     }
 }
@@ -67,7 +71,7 @@ fn commit_one(
     for file in &commit.files {
         if !paths::is_safe(file.path.as_bytes()) {
             bail!(
-                "{:?} is no relative path inside the fixture; correct it",
+                "{:?} is not a relative path inside the fixture; correct it",
                 file.path
             );
         }
@@ -79,7 +83,7 @@ fn commit_one(
     }
     let tree = vault.find_tree(flat::write(vault, &files)?)?;
     let who = Signature::new(&commit.author, &commit.email, &Time::new(commit.time, 0))
-        .with_context(|| format!("{:?} <{}> is no author", commit.author, commit.email))?;
+        .with_context(|| format!("{:?} <{}> is not an author", commit.author, commit.email))?;
     let parent = parent.map(|id| vault.find_commit(id)).transpose()?;
     let parents: Vec<_> = parent.iter().collect();
     vault
@@ -87,8 +91,8 @@ fn commit_one(
         .context("cannot commit it")
 }
 
-fn bring(vault: &Repository, path: &Path, revision: &str) -> Result<Filled, BaseError> {
-    let origin = git::open(path).map_err(|error| BaseError::NotARepository {
+fn bring(vault: &Repository, path: &Path, revision: &str) -> Result<Filled, WorkspaceError> {
+    let origin = git::open(path).map_err(|error| WorkspaceError::NotARepository {
         path: path.to_owned(),
         reason: reason(&error),
     })?;
@@ -97,7 +101,7 @@ fn bring(vault: &Repository, path: &Path, revision: &str) -> Result<Filled, Base
             ErrorCode::NotFound => "nothing in it has that name".to_owned(),
             _ => error.message().to_owned(),
         };
-        BaseError::NoSuchRevision {
+        WorkspaceError::NoSuchRevision {
             path: path.to_owned(),
             revision: revision.to_owned(),
             reason,
@@ -105,10 +109,10 @@ fn bring(vault: &Repository, path: &Path, revision: &str) -> Result<Filled, Base
     })?;
     let commit = object
         .peel_to_commit()
-        .map_err(|_| BaseError::NoSuchRevision {
+        .map_err(|_| WorkspaceError::NoSuchRevision {
             path: path.to_owned(),
             revision: revision.to_owned(),
-            reason: "it names something that is no commit".into(),
+            reason: "it names something that is not a commit".into(),
         })?;
     let branch = reference
         .and_then(|reference| reference.resolve().ok())
@@ -117,12 +121,14 @@ fn bring(vault: &Repository, path: &Path, revision: &str) -> Result<Filled, Base
         .unwrap_or_else(|| "flashrig".into());
 
     bring_objects(&origin, vault)
-        .with_context(|| format!("cannot bring the objects of {}", path.display()))?;
+        .with_context(|| format!("cannot bring the objects of {}", path.display()))
+        .map_err(WorkspaceError::storage)?;
     // Hide nothing but what was there: the objects arrived behind this handle's back.
     vault
         .odb()
         .and_then(|odb| odb.refresh())
-        .context("cannot reread the objects")?;
+        .context("cannot reread the objects")
+        .map_err(WorkspaceError::storage)?;
     Ok(Filled {
         commit: commit.id(),
         branch,
@@ -132,7 +138,7 @@ fn bring(vault: &Repository, path: &Path, revision: &str) -> Result<Filled, Base
 fn reason(error: &anyhow::Error) -> String {
     error
         .downcast_ref::<git2::Error>()
-        .map_or_else(|| format!("{error:#}"), |e| e.message().into())
+        .map_or_else(|| chain(error), |e| e.message().into())
 }
 
 /// Hard links where possible: the vault is never written to in place, and no agent sees it.

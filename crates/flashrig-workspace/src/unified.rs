@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, anyhow, bail};
 
+use super::error::WorkspaceError;
 use super::paths;
 
 /// What a diff does to one file.
@@ -76,9 +77,8 @@ pub(super) fn parse(text: &str) -> anyhow::Result<Vec<FilePatch<'_>>> {
             }
             Ok(patch)
         });
-        let patch = with_hunks.with_context(|| {
-            format!("it is no diff that git would take, at line {}", number + 1)
-        })?;
+        let patch =
+            with_hunks.with_context(|| format!("not a valid diff, at line {}", number + 1))?;
         patches.push(patch);
     }
     Ok(patches)
@@ -88,8 +88,8 @@ pub(super) fn parse(text: &str) -> anyhow::Result<Vec<FilePatch<'_>>> {
 ///
 /// # Errors
 /// The text is not a diff that can be applied; says where and why.
-pub fn patched_files(text: &str) -> anyhow::Result<usize> {
-    Ok(parse(text)?.len())
+pub fn patched_files(text: &str) -> Result<usize, WorkspaceError> {
+    Ok(parse(text).map_err(WorkspaceError::patch)?.len())
 }
 
 fn next_starts_with(lines: &mut Lines<'_>, prefix: &str) -> bool {
@@ -269,11 +269,11 @@ fn unquoted(text: &str) -> anyhow::Result<(Vec<u8>, &str)> {
 }
 
 fn octal(text: &str) -> anyhow::Result<i32> {
-    i32::from_str_radix(text.trim(), 8).map_err(|_| anyhow!("{text:?} is no file mode"))
+    i32::from_str_radix(text.trim(), 8).map_err(|_| anyhow!("{text:?} is not a file mode"))
 }
 
 fn hunk<'a>(header: &'a str, lines: &mut Lines<'a>) -> anyhow::Result<Hunk<'a>> {
-    let problem = || anyhow!("{header:?} is no hunk header");
+    let problem = || anyhow!("{header:?} is not a hunk header");
     let end = header[3..].find(" @@").ok_or_else(problem)? + 3;
     let (old, new) = header[4..end].split_once(" +").ok_or_else(problem)?;
     let ((start, mut old_left), (_, mut new_left)) = (

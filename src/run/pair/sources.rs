@@ -83,5 +83,6 @@ fn fingerprint(context: &Context, path: &Path) -> anyhow::Result<Fingerprint> {
     let ours = results
         .chain(scratch)
         .chain([context.places.cache.as_path()]);
-    Fingerprint::without(path, &ours.map(Path::to_owned).collect::<Vec<_>>())
+    let ours: Vec<_> = ours.map(Path::to_owned).collect();
+    Ok(Fingerprint::without(path, &ours)?)
 }

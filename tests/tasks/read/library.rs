@@ -142,7 +142,7 @@ fn a_patch_needs_no_line_of_git_and_a_bad_one_is_refused_with_the_reason() {
         ("Just a note.\n", "is a patch that changes no file"),
         (
             &plain.replace("@@ -1 +1 @@", "@@ -1,2 +1,2 @@")[..],
-            "is not a patch that git can read: it is no diff that git would take, at line 1: hunk @@ \
+            "is not a patch that git can read: not a valid diff, at line 1: hunk @@ \
              -1,2 +1,2 @@ is cut off",
         ),
     ] {

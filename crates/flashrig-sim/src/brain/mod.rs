@@ -1,8 +1,8 @@
 //! The scripted brain: decides what to answer, from the request alone.
 //!
-//! It keeps no state between requests, but for what `recall` is told to get wrong. Where a session stands is read from the conversation: the
-//! ids of its own tool calls name walkthrough, step and attempt. What must not enter: time,
-//! HTTP, dialects.
+//! It keeps no state between requests, except for what `recall` is set to get wrong. Where a session
+//! stands is read from the conversation: the ids of its own tool calls name walkthrough, step and
+//! attempt. What must not enter: time, HTTP, dialects.
 
 mod outcome;
 mod place;

@@ -13,7 +13,7 @@ pub enum Outcome {
     Done,
     /// The file was read a second time; the step is to be tried again.
     Reread,
-    /// It did not work; the reason in the agent's words.
+    /// It did not work; the reason as the agent gave it.
     Failed(String),
 }
 
@@ -115,8 +115,8 @@ pub fn judge(action: &Action, means: Means, result: &ToolResult) -> Outcome {
     }
 }
 
-/// Whether the file already reads as the edit would leave it: the edit was made before, and what
-/// told so was lost (a compacted conversation, an interrupted call).
+/// Whether the file already reads as the edit would leave it: the edit was made before, and the
+/// result that said so was lost (a compacted conversation, an interrupted call).
 fn already_applied(step: &Step, shown: &str) -> bool {
     let Step::Edit { old, new, .. } = step else {
         return false;

@@ -104,7 +104,7 @@ fn find<'a>(ask: &'a Ask, key: &str) -> Option<&'a str> {
     let texts: Vec<&str> = std::iter::once(ask.system.as_str()).chain(said).collect();
     texts.into_iter().rev().find_map(|text| {
         // Forwards, since only that way the search goes many bytes at a time. A line that is cut
-        // short or garbled is no fact; one before it may be.
+        // short or garbled is not a fact; one before it may be.
         let codes = finder.find_iter(text.as_bytes()).filter_map(|at| {
             let from = at + needle.len();
             text.get(from..from + CODE_BYTES).filter(|c| is_code(c))

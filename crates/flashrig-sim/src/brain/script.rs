@@ -1,4 +1,4 @@
-//! A walkthrough made ready to play, and how a request is told to be about it.
+//! A walkthrough made ready to play, and how a request is matched to it.
 
 use crate::Step;
 use crate::ask::{Ask, Part, Speaker};
@@ -14,7 +14,7 @@ const PROMPT_BYTES: usize = 1 << 20;
 pub struct Plan {
     /// Name of the task.
     pub name: String,
-    /// Tells its tool-call ids from those of other walkthroughs.
+    /// Separates its tool-call ids from those of other walkthroughs.
     pub tag: u16,
     /// The prompt, normalised.
     prompt: String,
@@ -73,7 +73,7 @@ impl Plan {
 }
 
 impl Action {
-    /// The step in words, to follow "I could not".
+    /// The step as text, to follow "I could not".
     pub fn describe(&self) -> String {
         match &self.step {
             Step::Read { path, .. } => format!("read {path}"),

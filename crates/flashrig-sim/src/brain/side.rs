@@ -45,7 +45,7 @@ fn user_texts(ask: &Ask) -> impl DoubleEndedIterator<Item = &str> {
     })
 }
 
-/// The task's name in words, else the first words of what the user said last.
+/// The task's name as text, else the first words of what the user said last.
 fn title(ask: &Ask, plan: Option<&Plan>) -> String {
     let message = match plan {
         Some(plan) => plan.name.replace(['-', '_'], " "),

@@ -241,7 +241,7 @@ fn absolute(root: Option<&str>, path: &str) -> String {
     }
 }
 
-/// The workspace, as the agent tells it to the model: in the instructions first, then anywhere.
+/// The workspace, as the agent gives it to the model: in the instructions first, then anywhere.
 pub fn workspace_root(ask: &Ask) -> Option<String> {
     let of = |speaker: Speaker| {
         ask.messages
@@ -293,7 +293,7 @@ mod tests {
         ] {
             assert_eq!(root_in(text).as_deref(), Some("/w/a b"), "{text}");
         }
-        assert_eq!(root_in("the working directory is not told"), None);
+        assert_eq!(root_in("the working directory is not given"), None);
     }
 
     #[test]

@@ -110,7 +110,7 @@ pub struct PrefixCache {
 }
 
 impl PrefixCache {
-    /// A cache of so many blocks; zero caches nothing.
+    /// A cache of this many blocks; zero caches nothing.
     pub fn new(ram_capacity: usize, disk_capacity: usize) -> Self {
         Self {
             ram_capacity,

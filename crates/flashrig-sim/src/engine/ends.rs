@@ -68,7 +68,7 @@ impl Scheduler {
         }
         let mut over: Vec<Running> = self.running.extract_if(.., |r| r.is_over()).collect();
         for over in &mut over {
-            // A client may send its next turn the moment it hears of the end: that must not find
+            // A client may send its next turn the moment it sees the end: that must not find
             // the memory of this one taken.
             over.job.memory = None;
             self.parts.counters.running.fetch_sub(1, Ordering::Relaxed);

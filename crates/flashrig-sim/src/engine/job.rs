@@ -6,10 +6,10 @@ use crate::faults::{StreamFault, StreamFaultKind};
 use crate::memory::Reservation;
 use flashrig_clock::Stamp;
 
-/// What a request hears from the engine.
+/// What the engine reports to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It has a slot; so many prompt tokens were cached.
+    /// It has a slot; this many prompt tokens were cached.
     Admitted {
         /// Prompt tokens that need no prefill.
         cached_tokens: u64,
@@ -43,7 +43,7 @@ pub struct Job {
     pub uncached: bool,
     /// Whether it is streamed; for the server's log only.
     pub streamed: bool,
-    /// Its memory, given back at its end, before its client hears of that.
+    /// Its memory, given back at its end, before its client sees that.
     pub memory: Option<Reservation>,
     /// Where its events go; closed when the client left.
     pub events: UnboundedSender<Event>,
@@ -61,7 +61,7 @@ impl Job {
 pub struct Refusal {
     /// When its body had been read.
     pub at: Stamp,
-    /// The words that the client got.
+    /// The error text that the client got.
     pub reason: String,
     /// Tokens of its prompt, when they were counted.
     pub prompt_tokens: Option<u64>,

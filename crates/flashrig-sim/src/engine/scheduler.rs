@@ -289,7 +289,7 @@ impl Scheduler {
         self.reading = None;
         self.parts.log.write(&Truth::PrefillEnd { request, at });
         self.send_token(index);
-        // The token first: nobody waits for the cache.
+        // The token first: its client does not wait for the cache.
         let slot = &self.running[index];
         if !slot.job.uncached {
             self.cache.insert(slot.slot, slot.job.prompt_chain());

@@ -39,14 +39,14 @@ struct Order {
 
 /// What became of a request, in seconds since the start.
 #[derive(Clone, Debug, Default)]
-struct Fate {
+struct Outcome {
     arrived: f64,
     cached: u64,
     tokens: Vec<f64>,
     finished: Option<f64>,
 }
 
-impl Fate {
+impl Outcome {
     fn first_token(&self) -> f64 {
         self.tokens[0] - self.arrived
     }
@@ -61,7 +61,7 @@ struct Bench {
     memory: Arc<Memory>,
     block: u64,
     received: Vec<Option<UnboundedReceiver<Event>>>,
-    fates: Vec<Fate>,
+    outcomes: Vec<Outcome>,
     /// Requests to come, by time.
     coming: Vec<(Stamp, usize, Order)>,
     now: Stamp,
@@ -86,7 +86,7 @@ impl Bench {
             memory,
             block: u64::from(table.cache_block_tokens),
             received: Vec::new(),
-            fates: Vec::new(),
+            outcomes: Vec::new(),
             coming: Vec::new(),
             now: START,
         }
@@ -94,10 +94,10 @@ impl Bench {
 
     /// A request that arrives `at` seconds after the start; returns its number from 0.
     fn order(&mut self, at: f64, order: Order) -> usize {
-        let number = self.fates.len();
-        self.fates.push(Fate {
+        let number = self.outcomes.len();
+        self.outcomes.push(Outcome {
             arrived: at,
-            ..Fate::default()
+            ..Outcome::default()
         });
         self.received.push(None);
         self.coming
@@ -172,12 +172,12 @@ impl Bench {
 
     fn listen(&mut self) {
         let at = self.now.since(START).as_secs_f64();
-        for (fate, received) in self.fates.iter_mut().zip(&mut self.received) {
+        for (outcome, received) in self.outcomes.iter_mut().zip(&mut self.received) {
             while let Some(Ok(event)) = received.as_mut().map(UnboundedReceiver::try_recv) {
                 match event {
-                    Event::Admitted { cached_tokens } => fate.cached = cached_tokens,
-                    Event::Token => fate.tokens.push(at),
-                    Event::Finished | Event::Broken(_) => fate.finished = Some(at),
+                    Event::Admitted { cached_tokens } => outcome.cached = cached_tokens,
+                    Event::Token => outcome.tokens.push(at),
+                    Event::Finished | Event::Broken(_) => outcome.finished = Some(at),
                 }
             }
         }
@@ -192,8 +192,8 @@ impl Bench {
         while self.turn() {}
     }
 
-    /// Goes on until a request has so many tokens.
+    /// Goes on until a request has this many tokens.
     fn run_to(&mut self, number: usize, tokens: usize) {
-        while self.fates[number].tokens.len() < tokens && self.turn() {}
+        while self.outcomes[number].tokens.len() < tokens && self.turn() {}
     }
 }

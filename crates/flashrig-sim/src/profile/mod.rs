@@ -26,7 +26,7 @@ pub struct ProfileError {
 /// A validated profile.
 #[derive(Clone, Debug)]
 pub struct SimProfile {
-    /// Profile name, as `GET /version` tells it.
+    /// Profile name, as `GET /version` reports it.
     pub name: String,
     /// The one model name that is served.
     pub model: String,

@@ -205,7 +205,7 @@ impl Timing {
         milliseconds(self.table.first_request_cost_ms)
     }
 
-    /// What it costs to take so many tokens out of the cache.
+    /// The cost of taking this many tokens out of the cache.
     pub fn restore(&self, ram_tokens: u64, disk_tokens: u64) -> Duration {
         if ram_tokens + disk_tokens == 0 {
             return Duration::ZERO;

@@ -59,7 +59,7 @@ pub enum Truth {
     Refused {
         /// When it arrived.
         at: Stamp,
-        /// The words that its client got.
+        /// The error text that its client got.
         reason: String,
         /// Tokens of its prompt; `null` when it was refused before they were counted.
         prompt_tokens: Option<u64>,

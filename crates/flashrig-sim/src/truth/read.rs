@@ -18,7 +18,7 @@ pub enum TruthReadError {
         source: std::io::Error,
     },
     /// It does not begin as such logs do.
-    #[error("{0} is no log of a simulated server: it has no start line")]
+    #[error("{0} is not a log of a simulated server: it has no start line")]
     NoStart(PathBuf),
 }
 
@@ -33,7 +33,7 @@ pub struct TruthRead {
     pub started: Stamp,
     /// The requests by number.
     pub requests: Vec<RequestTruth>,
-    /// Requests that were refused, with their words, in order.
+    /// Requests that were refused, with their error texts, in order.
     pub refused: Vec<RefusedTruth>,
 }
 
@@ -77,7 +77,7 @@ pub struct RequestTruth {
 pub struct RefusedTruth {
     /// When it arrived.
     pub at: Stamp,
-    /// The words that its client got.
+    /// The error text that its client got.
     pub reason: String,
     /// Tokens of its prompt, when they were counted.
     pub prompt_tokens: Option<u64>,

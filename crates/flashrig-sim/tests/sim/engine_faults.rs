@@ -1,4 +1,4 @@
-//! The simulated server refuses, forgets, mixes up and stalls as it is told to, and says so where
+//! The simulated server refuses, forgets, mixes up and stalls as it is set to, and says so where
 //! a real one would.
 
 use crate::sim_support::profiles::*;
@@ -8,7 +8,7 @@ use flashrig_sim::truth::read::TruthRead;
 use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 
-/// Two requests of so many tokens at once, and the words of the one that was refused.
+/// Two requests of this many tokens at once, and the error text of the refused one.
 async fn two_at_once(server: &Server, tokens: usize) -> Vec<(StatusCode, String)> {
     let (a, b) = (
         server.chat(&format!("a {}", prompt(tokens)), 4),

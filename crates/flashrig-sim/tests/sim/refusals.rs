@@ -1,4 +1,4 @@
-//! How the simulated server refuses, and how it fails when it is told to.
+//! How the simulated server refuses, and how it fails when it is set to.
 
 use crate::sim_support::*;
 use flashrig_sim::{Faults, Sim, SimError, SimProfile, StreamFault, StreamFaultKind};

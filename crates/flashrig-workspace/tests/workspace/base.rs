@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use flashrig_record::CopyMethod;
 use flashrig_workspace::Source;
-use flashrig_workspace::{Base, BaseError};
+use flashrig_workspace::{Base, WorkspaceError};
 use tempfile::TempDir;
 
 use crate::workspace_support::{Yard, commit, file, fixture, git, git_output, sample, user_repo};
@@ -115,7 +115,7 @@ fn a_workspace_is_not_copied_over_something() {
     fs::write(yard.path("ws").join("mine"), "").unwrap();
     let error = yard.base.copy_to(&yard.path("ws")).unwrap_err();
     assert!(
-        matches!(error, BaseError::DestinationTaken { .. }),
+        matches!(error, WorkspaceError::DestinationTaken { .. }),
         "{error}"
     );
 }
@@ -273,7 +273,10 @@ fn an_unknown_revision_names_repository_and_revision() {
         "bad..syntax^^^{",
     ] {
         let error = Base::make(&from_repo(&repo, revision), &dir.path().join("base")).unwrap_err();
-        assert!(matches!(error, BaseError::NoSuchRevision { .. }), "{error}");
+        assert!(
+            matches!(error, WorkspaceError::NoSuchRevision { .. }),
+            "{error}"
+        );
         let message = error.to_string();
         assert!(
             message.contains(revision) && message.contains("theirs"),
@@ -290,7 +293,10 @@ fn a_path_that_is_no_repository_says_so() {
     for path in [dir.path().to_owned(), dir.path().join("absent")] {
         let base = TempDir::new().unwrap();
         let error = Base::make(&from_repo(&path, "HEAD"), base.path()).unwrap_err();
-        assert!(matches!(error, BaseError::NotARepository { .. }), "{error}");
+        assert!(
+            matches!(error, WorkspaceError::NotARepository { .. }),
+            "{error}"
+        );
         assert!(
             error.to_string().contains(path.to_str().unwrap()),
             "{error}"
@@ -304,7 +310,10 @@ fn an_empty_repository_has_no_revision() {
     git(dir.path(), &["init", "-q", "empty"]);
     let source = from_repo(&dir.path().join("empty"), "HEAD");
     let error = Base::make(&source, &dir.path().join("base")).unwrap_err();
-    assert!(matches!(error, BaseError::NoSuchRevision { .. }), "{error}");
+    assert!(
+        matches!(error, WorkspaceError::NoSuchRevision { .. }),
+        "{error}"
+    );
 }
 
 #[test]
@@ -361,7 +370,7 @@ fn the_operators_git_configuration_does_not_matter() {
     );
     fs::write(home.path().join(".gitconfig"), config).unwrap();
     let output = again_with(
-        "the_operators_git_configuration_does_not_matter",
+        "base::the_operators_git_configuration_does_not_matter",
         home.path(),
     );
     let printed = String::from_utf8_lossy(&output.stdout);

@@ -23,17 +23,21 @@ fn close(found: f64, wanted: f64) {
 }
 
 /// A request that decodes for long, and one with a prompt of 10 s that comes while it does.
-fn prefill_beside_decode(more: &str) -> (Fate, Fate) {
+fn prefill_beside_decode(more: &str) -> (Outcome, Outcome) {
     let mut bench = Bench::new(&plain(more));
     let decoding = bench.ask(0.0, 1, 100, 500);
     let reading = bench.ask(1.0, 2, 10_000, 2);
     bench.run();
-    (bench.fates[decoding].clone(), bench.fates[reading].clone())
+    (
+        bench.outcomes[decoding].clone(),
+        bench.outcomes[reading].clone(),
+    )
 }
 
 /// Tokens between two instants.
-fn tokens_between(fate: &Fate, from: f64, to: f64) -> usize {
-    fate.tokens
+fn tokens_between(outcome: &Outcome, from: f64, to: f64) -> usize {
+    outcome
+        .tokens
         .iter()
         .filter(|at| **at > from + 1e-9 && **at <= to + 1e-9)
         .count()
@@ -71,13 +75,13 @@ fn interleaved_chunks_take_turns_with_each_other_and_with_decode_steps() {
     let long = bench.ask(1.0, 2, 10_000, 2);
     let short = bench.ask(1.5, 3, 500, 2);
     bench.run();
-    let fates = &bench.fates;
+    let outcomes = &bench.outcomes;
     // It waits for the end of the batch in which it came, not for the prompt.
-    close(fates[short].tokens[0], 1.0 + 1.0 + 0.1 + 0.5);
+    close(outcomes[short].tokens[0], 1.0 + 1.0 + 0.1 + 0.5);
     // The long one lost the turn of the short one, and a step after each chunk but the last.
-    close(fates[long].tokens[0], 1.0 + 10.0 + 0.5 + 10.0 * 0.1);
+    close(outcomes[long].tokens[0], 1.0 + 10.0 + 0.5 + 10.0 * 0.1);
     assert_eq!(
-        tokens_between(&fates[decoding], 1.0, fates[long].tokens[0]),
+        tokens_between(&outcomes[decoding], 1.0, outcomes[long].tokens[0]),
         10
     );
 }
@@ -89,7 +93,7 @@ fn prompts_that_are_read_beside_everything_cost_the_others_nothing() {
         let mut bench = Bench::new(&profile);
         bench.ask(0.0, 1, 2_000, 50);
         bench.run();
-        bench.fates[0].clone()
+        bench.outcomes[0].clone()
     };
     close(alone.first_token(), 2.0);
     close(alone.total(), 2.0 + 4.9);
@@ -98,13 +102,13 @@ fn prompts_that_are_read_beside_everything_cost_the_others_nothing() {
         bench.ask(f64::from(session) * 0.37, session as u64 + 1, 2_000, 50);
     }
     bench.run();
-    for fate in &bench.fates {
-        close(fate.first_token(), alone.first_token());
+    for outcome in &bench.outcomes {
+        close(outcome.first_token(), alone.first_token());
         // A first token may have to wait for the beginning of the next step.
         assert!(
-            fate.total() - alone.total() < 0.1 + 1e-9,
+            outcome.total() - alone.total() < 0.1 + 1e-9,
             "{}",
-            fate.total()
+            outcome.total()
         );
     }
 }
@@ -120,8 +124,8 @@ fn of_unread_prompts_the_first_or_the_shortest_is_read_next() {
         bench.ask(0.1, 2, 5_000, 1);
         bench.ask(0.2, 3, 500, 1);
         bench.run();
-        for (fate, at) in bench.fates.iter().zip(expected) {
-            close(fate.tokens[0], at);
+        for (outcome, at) in bench.outcomes.iter().zip(expected) {
+            close(outcome.tokens[0], at);
         }
     }
 }
@@ -132,7 +136,7 @@ fn a_prefill_that_began_is_not_set_aside_for_a_shorter_one() {
     bench.ask(0.0, 1, 5_000, 1);
     let short = bench.ask(0.5, 2, 10, 1);
     bench.run();
-    close(bench.fates[short].tokens[0], 5.01);
+    close(bench.outcomes[short].tokens[0], 5.01);
 }
 
 #[test]
@@ -143,7 +147,7 @@ fn an_idle_scheduler_begins_at_the_arrival_however_late_it_learns_of_it() {
     bench.now = START + Duration::from_secs(60);
     bench.turn();
     bench.run();
-    close(bench.fates[0].tokens[0], 4.0);
+    close(bench.outcomes[0].tokens[0], 4.0);
 }
 
 #[test]
@@ -153,15 +157,15 @@ fn what_is_cached_costs_only_its_restoring() {
     let mut bench = Bench::new(&profile);
     let cold = bench.ask(0.0, 1, 4_000, 200);
     bench.run();
-    close(bench.fates[cold].first_token(), 4.0);
+    close(bench.outcomes[cold].first_token(), 4.0);
     // Prompt and answer of the turn before, and 300 new tokens.
     let warm = bench.ask(100.0, 1, 4_500, 1);
     bench.run();
-    assert_eq!(bench.fates[warm].cached, 4_200);
-    close(bench.fates[warm].first_token(), 0.05 + 0.042 + 0.3);
+    assert_eq!(bench.outcomes[warm].cached, 4_200);
+    close(bench.outcomes[warm].first_token(), 0.05 + 0.042 + 0.3);
     let other = bench.ask(200.0, 2, 4_500, 1);
     bench.run();
-    assert_eq!(bench.fates[other].cached, 0);
+    assert_eq!(bench.outcomes[other].cached, 0);
 }
 
 #[test]
@@ -177,12 +181,12 @@ fn what_has_no_place_in_ram_is_restored_from_disk_at_its_own_cost() {
     let back = bench.ask(20.0, 1, 1_100, 1);
     let again = bench.ask(30.0, 1, 1_200, 1);
     bench.run();
-    close(bench.fates[back].first_token(), 0.1 + 0.1);
+    close(bench.outcomes[back].first_token(), 0.1 + 0.1);
     // The part that came back to RAM costs nothing now; what it pushed out does.
     assert!(
-        bench.fates[again].first_token() < 0.1 + 0.011,
+        bench.outcomes[again].first_token() < 0.1 + 0.011,
         "{:?}",
-        bench.fates[again]
+        bench.outcomes[again]
     );
 }
 
@@ -195,7 +199,7 @@ fn slots_with_a_cache_each_keep_their_own_last_prompt() {
     let first = bench.ask(40.0, 1, 1_500, 10);
     bench.run();
     assert_eq!(
-        [bench.fates[first].cached, bench.fates[second].cached],
+        [bench.outcomes[first].cached, bench.outcomes[second].cached],
         [1_000, 1_000]
     );
 }
@@ -208,8 +212,8 @@ fn the_very_first_request_pays_its_set_up_and_no_other() {
     bench.ask(0.0, 1, 1_000, 1);
     bench.ask(10.0, 2, 1_000, 1);
     bench.run();
-    close(bench.fates[0].first_token(), 3.01);
-    close(bench.fates[1].first_token(), 1.01);
+    close(bench.outcomes[0].first_token(), 3.01);
+    close(bench.outcomes[1].first_token(), 1.01);
 }
 
 #[test]
@@ -219,8 +223,8 @@ fn a_server_that_grows_slower_does_so_with_each_request() {
         bench.ask(f64::from(n) * 10.0, n as u64 + 1, 1_000, 2);
     }
     bench.run();
-    for (n, fate) in bench.fates.iter().enumerate() {
-        close(fate.total(), 1.1 * (1.0 + 0.1 * n as f64));
+    for (n, outcome) in bench.outcomes.iter().enumerate() {
+        close(outcome.total(), 1.1 * (1.0 + 0.1 * n as f64));
     }
 }
 
@@ -238,7 +242,7 @@ fn a_client_that_leaves_frees_its_slot_or_does_not_as_the_profile_says() {
         bench.run_to(leaves, 4);
         bench.leave(leaves);
         bench.run();
-        let began = bench.fates[waits].tokens[0] - 0.1;
+        let began = bench.outcomes[waits].tokens[0] - 0.1;
         // 1 s of prefill and three steps, or all nineteen; the step that has begun is finished.
         assert!((began - expected).abs() < 0.101, "{more:?}: {began}");
     }
@@ -262,8 +266,8 @@ fn an_answer_that_stalls_at_once_costs_nothing_but_its_slot() {
     );
     let alive = bench.ask(0.0, 2, 1_000, 2);
     bench.run();
-    assert!(bench.fates[dead].tokens.is_empty() && bench.fates[dead].finished.is_none());
-    close(bench.fates[alive].total(), 1.1);
+    assert!(bench.outcomes[dead].tokens.is_empty() && bench.outcomes[dead].finished.is_none());
+    close(bench.outcomes[alive].total(), 1.1);
 }
 
 #[test]
@@ -282,7 +286,7 @@ fn no_batching_slows_n_sessions_down_n_times_and_ideal_batching_not_at_all() {
                 .collect();
             bench.run();
             warm.iter()
-                .map(|n| bench.fates[*n].total())
+                .map(|n| bench.outcomes[*n].total())
                 .fold(0.0, f64::max)
         };
         let found = turn(4) / turn(1);

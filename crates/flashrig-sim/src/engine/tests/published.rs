@@ -33,7 +33,7 @@ fn warm_turns(
     let mut sides = Vec::new();
     let mut next_side = side_every.map(|every| began + every / 2.0);
     while turns.iter().any(|done| *done < CHECKS)
-        || last.iter().any(|n| bench.fates[*n].finished.is_none())
+        || last.iter().any(|n| bench.outcomes[*n].finished.is_none())
     {
         if let (Some(at), Some(every)) = (next_side, side_every) {
             // Ordered ahead of time, as a client with a clock sends them.
@@ -45,11 +45,11 @@ fn warm_turns(
         assert!(bench.turn());
         for session in 0..last.len() {
             let number = last[session];
-            let Some(end) = bench.fates[number].finished else {
+            let Some(end) = bench.outcomes[number].finished else {
                 continue;
             };
             if turns[session] < CHECKS {
-                seconds += bench.fates[number].total();
+                seconds += bench.outcomes[number].total();
                 count += 1;
                 turns[session] += 1;
                 begin = end + PAUSE;
@@ -58,8 +58,10 @@ fn warm_turns(
             }
         }
     }
-    let sides = sides.iter().filter(|n| bench.fates[**n].finished.is_some());
-    let sides = sides.map(|n| bench.fates[*n].total()).collect();
+    let sides = sides
+        .iter()
+        .filter(|n| bench.outcomes[**n].finished.is_some());
+    let sides = sides.map(|n| bench.outcomes[*n].total()).collect();
     (seconds / f64::from(count), sides)
 }
 
@@ -74,7 +76,7 @@ fn flash_next_reads_cold_prompts_in_the_published_time() {
         let mut bench = Bench::new(&profile);
         bench.ask(0.0, 1, context, 2);
         bench.run();
-        let found = bench.fates[0].first_token();
+        let found = bench.outcomes[0].first_token();
         assert!(near(found, seconds, 0.01), "{context}: {found}");
     }
 }
@@ -129,10 +131,14 @@ fn a_side_request_waits_for_the_prefill_that_it_meets_and_not_for_those_in_line(
     }
     let side = bench.ask(1.0, 99, 200, 32);
     bench.run();
-    let waited = bench.fates[side].first_token();
+    let waited = bench.outcomes[side].first_token();
     assert!((39.0..40.5).contains(&waited), "{waited}");
     let mut free = Bench::new(&profile);
     free.ask(0.0, 99, 200, 32);
     free.run();
-    assert!(near(free.fates[0].total(), 1.4, 0.1), "{:?}", free.fates[0]);
+    assert!(
+        near(free.outcomes[0].total(), 1.4, 0.1),
+        "{:?}",
+        free.outcomes[0]
+    );
 }

@@ -63,7 +63,7 @@ pub fn script(name: &str, prompt: &str, steps: Vec<Step>) -> Script {
     }
 }
 
-/// A script that says a text of so many tokens.
+/// A script that answers with a text of this many tokens.
 pub fn talker(prompt: &str, tokens: usize) -> Script {
     script(
         "talk",
@@ -224,7 +224,7 @@ pub async fn wait_for<T>(log: &Path, found: impl Fn(&[Truth]) -> Option<T>) -> T
         }
         assert!(
             tokio::time::Instant::now() < patience,
-            "the log never came to say so: {:?}",
+            "the log never showed it: {:?}",
             truth(log)
         );
         tokio::time::sleep(Duration::from_millis(5)).await;

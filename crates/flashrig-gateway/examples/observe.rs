@@ -28,7 +28,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut stream = TcpStream::connect(addr)?;
         write!(
             stream,
-            "GET /v1/models HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n             Authorization: Bearer session-token\r\n\r\n"
+            "GET /v1/models HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\
+             Authorization: Bearer session-token\r\n\r\n"
         )?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
