@@ -14,7 +14,7 @@ use hyper::http::{Request, Response};
 use tokio::time::{Instant, sleep_until};
 
 use super::aim::Aim;
-use super::client::{Answer, Ask, Shared};
+use super::shared::{Answer, Ask, Shared};
 use flashrig_clock::Stamp;
 use flashrig_http::{Connection, SendError, Sending, describe};
 use flashrig_record::{Attempt, Dialect, ErrorDetail, Outcome, Role};

@@ -17,14 +17,16 @@ mod svg;
 mod sweep;
 mod table;
 mod ttft;
+mod view;
 #[cfg(test)]
 mod widths;
 
-pub use page::{Page, View};
+pub use page::Page;
 pub use pair::text as pair_text;
 pub use probe::text as probe_text;
 pub use sweep::left as sweep_left;
 pub use table::Table;
+pub use view::View;
 
 use std::borrow::Cow;
 

@@ -3,7 +3,8 @@
 use console::Style;
 
 use super::figures::count;
-use super::page::{Page, View};
+use super::page::Page;
+use super::view::View;
 use flashrig_config::format_seconds;
 use flashrig_record::{
     ContextSource, DialectTried, Endpoint, EndpointState, FirstToken, Generates, Managed, Probe,

@@ -182,7 +182,7 @@ fn quiet(by: impl Iterator<Item = IdleBy>, between: &str, page: &mut Page) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::View;
+    use crate::view::View;
     use flashrig_clock::Seconds;
     use flashrig_record::ThreeWays;
 

@@ -3,7 +3,7 @@
 
 use console::measure_text_width;
 
-use super::page::{View, wrapped};
+use super::view::{View, wrapped};
 
 /// What stands for an unknown figure.
 pub const UNKNOWN: &str = "–";

@@ -4,9 +4,10 @@ use super::figures::{count, float, percent, rate, seconds, share};
 use super::head::{
     self, ending, head, made_up, model_and_context, reset_before, rounds, simulated, unfinished,
 };
-use super::page::{Page, View};
+use super::page::Page;
 use super::server;
 use super::table::Table;
+use super::view::View;
 use flashrig_clock::Seconds;
 use flashrig_config::{format_tokens, plural};
 use flashrig_record::{LoadRun, LoadVerdict, TtftRow};

@@ -2,7 +2,7 @@
 
 use super::client_stats::{is_refusal, name_of, refusal_kind};
 use super::grid::{or_dash, seconds};
-use super::stats::FinishedRequest;
+use super::snapshot::FinishedRequest;
 use flashrig_record::{Outcome, Role};
 
 /// A line for a request that ended; `None` for a probe that went well.

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::stats::FinishedRequest;
+use super::snapshot::FinishedRequest;
 use flashrig_clock::Origin;
 use flashrig_record::Attempt;
 

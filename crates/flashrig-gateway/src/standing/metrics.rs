@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::histogram::Histogram;
-use super::stats::{ClientSnapshot, Snapshot};
+use super::snapshot::{ClientSnapshot, Snapshot};
 
 /// Writes every metric. Names and labels are stable.
 pub fn metrics(snapshot: &Snapshot) -> String {

@@ -23,6 +23,7 @@ mod grid;
 mod histogram;
 mod log;
 mod metrics;
+mod snapshot;
 mod stats;
 mod table;
 mod totals;
@@ -32,8 +33,7 @@ pub use finished::finished_line;
 pub use histogram::Histogram;
 pub use log::{LogFileError, LogLine, LogWriter};
 pub use metrics::metrics;
-pub use stats::{
-    ClientSnapshot, FinishedRequest, HEALTH_PATH, METRICS_PATH, Snapshot, StandingStats,
-};
+pub use snapshot::{ClientSnapshot, FinishedRequest, Snapshot};
+pub use stats::{HEALTH_PATH, METRICS_PATH, StandingStats};
 pub use table::table;
 pub use totals::totals;

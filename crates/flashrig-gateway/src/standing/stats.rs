@@ -7,10 +7,11 @@ use parking_lot::Mutex;
 
 use tokio::sync::{mpsc, watch};
 
-use super::client_stats::{ClientFigures, ClientStats, LiveRequest, LiveState};
+use super::client_stats::ClientStats;
 use super::histogram::{Histogram, LAG};
 use super::log::LogWriter;
 use super::metrics::metrics;
+use super::snapshot::{ClientSnapshot, FinishedRequest, Snapshot};
 use crate::{Activity, ClientRegistry, GatewayEvent, Observer, Page};
 use flashrig_clock::Stamp;
 use flashrig_record::Attempt;
@@ -21,39 +22,6 @@ pub const METRICS_PATH: &str = "/metrics";
 pub const HEALTH_PATH: &str = "/flashrig/health";
 /// Finished requests that are not shown yet; a terminal that stands still must not fill the memory.
 const MOST_UNSHOWN: usize = 1024;
-
-/// A request that ended.
-#[derive(Clone, Debug)]
-pub struct FinishedRequest {
-    /// Whose it was.
-    pub client: Arc<str>,
-    /// The request.
-    pub attempt: Box<Attempt>,
-}
-
-/// All clients at one moment.
-#[derive(Clone, Debug)]
-pub struct Snapshot {
-    /// In the order of their names.
-    pub clients: Vec<ClientSnapshot>,
-    /// The lag of the gateway's event loop, in seconds.
-    pub lag: Histogram,
-    /// Lines that the log lost; `None` without a log.
-    pub lost_log_lines: Option<u64>,
-}
-
-/// One client at one moment.
-#[derive(Clone, Debug)]
-pub struct ClientSnapshot {
-    /// Its name.
-    pub name: Arc<str>,
-    /// How many requests are in flight.
-    pub in_flight: u32,
-    /// Those of them whose body was read, in the order of their numbers.
-    pub requests: Vec<LiveRequest>,
-    /// What its requests add up to.
-    pub figures: ClientFigures,
-}
 
 /// The clients of a listener.
 #[derive(Debug)]
@@ -156,24 +124,6 @@ impl ClientRegistry for StandingStats {
             }),
             _ => None,
         }
-    }
-}
-
-impl ClientSnapshot {
-    /// How many requests in flight have no generated token yet, queued ones included.
-    pub fn without_token(&self) -> u32 {
-        let generating = |one: &&LiveRequest| matches!(one.state, LiveState::Generating { .. });
-        self.in_flight.saturating_sub(self.count(generating))
-    }
-
-    /// How many are in the gate's queue.
-    pub fn queued(&self) -> u32 {
-        self.count(|one| matches!(one.state, LiveState::Queued(_)))
-    }
-
-    fn count(&self, wanted: impl FnMut(&&LiveRequest) -> bool) -> u32 {
-        let count = self.requests.iter().filter(wanted).count();
-        u32::try_from(count).unwrap_or(u32::MAX)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::client_stats::{LiveRequest, LiveState, name_of};
 use super::grid::{lines, or_dash, percent, seconds};
-use super::stats::{ClientSnapshot, Snapshot};
+use super::snapshot::{ClientSnapshot, Snapshot};
 
 /// Requests in flight that are shown, over all clients.
 const MOST_REQUESTS: usize = 16;

@@ -2,7 +2,7 @@
 
 use super::client_stats::ClientFigures;
 use super::grid::{lines, or_dash, percent, seconds};
-use super::stats::{ClientSnapshot, Snapshot};
+use super::snapshot::{ClientSnapshot, Snapshot};
 
 const HEAD: [&str; 8] = [
     "client",

@@ -12,8 +12,9 @@ use super::figures::{count, float, shown_rounds};
 use super::head::{
     self, ending, head, made_up, model_and_context, project_files, reset_before, simulated,
 };
-use super::page::{Page, View};
+use super::page::Page;
 use super::server;
+use super::view::View;
 use crate::judge;
 use flashrig_config::plural;
 use flashrig_record::{CachePolicy, Run, Verdict, Warning};

@@ -29,7 +29,7 @@ pub fn line(run: &Run, page: &mut Page) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::View;
+    use crate::view::View;
     use flashrig_record::testing::{arm, run, session};
     use flashrig_record::{ArmKind, Round};
 

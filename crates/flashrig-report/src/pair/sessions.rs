@@ -3,9 +3,9 @@
 
 use crate::figures::{bytes, count, float, interval, middle, part, percent, seconds, sessions};
 use crate::figures::{share, times, unknown};
-use crate::page::View;
 use crate::stats::median;
 use crate::table::Table;
+use crate::view::View;
 use flashrig_record::{ArmKind, Run, Session, SessionSpec, Split, Status, Verdict};
 
 /// Up to this many sessions have a row each.

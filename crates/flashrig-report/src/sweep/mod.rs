@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 
 use super::figures::{count, float};
 use super::head::{self, ending, head, made_up, unfinished};
-use super::page::{Page, View};
+use super::page::Page;
+use super::view::View;
 use crate::judge::sweep::row_name;
 use flashrig_config::plural;
 use flashrig_record::{Sweep, SweepWarning, UnitServer};
