@@ -66,7 +66,7 @@ fn a_server_that_is_never_ready_is_ended_and_its_last_lines_are_shown() {
     assert_eq!(ran.code, Some(3), "{}", ran.err);
     ran.says(&[
         "server fake",
-        "was not ready within 1s",
+        "was not ready within 1 s",
         "/health had no answer",
         "[ready]",
         "loading tensor 7",

@@ -62,7 +62,7 @@ fn an_agent_that_sends_its_prompt_to_a_public_host_is_refused_listed_and_marked_
     let warnings = ran.record()["verdict"]["warnings"].to_string();
     assert!(warnings.contains(message), "{warnings}");
     let report = stage
-        .run(&["report", stage.results().to_str().unwrap()])
+        .run(&["report", "--wide", stage.results().to_str().unwrap()])
         .stdout;
     assert!(report.contains(message), "{report}");
     assert!(

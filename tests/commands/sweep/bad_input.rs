@@ -52,7 +52,7 @@ fn settings_that_make_no_sweep_are_refused_with_what_was_typed() {
         ),
         (
             &["--set", "kv_bits=8,5"],
-            &["`sim.kv_bits`", "must be 4, 8 or 16"],
+            &["sim.kv_bits: is 5", "must be 4, 8 or 16"],
         ),
         (
             &["--set", "max_concurrent=1,2", "--rounds", "0"],
