@@ -33,5 +33,5 @@ pub use prepared::Prepared;
 pub use programs::{ShortCommand, ShortError, ShortOutput, find_program, probe_version, run_short};
 pub use running::{Ended, Lost, Running, StopReason, TreeEnd};
 pub use sandbox::{Sandbox, SandboxChoice, SandboxError};
-pub use spec::{Output, OutputLimits, SpawnError, Spec};
+pub use spec::{HelperFault, Output, OutputLimits, SpawnError, Spec};
 pub use usage::{ExitStatus, LeaderExit, Leftover, Reading, Usage};

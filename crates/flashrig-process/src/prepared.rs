@@ -18,7 +18,7 @@ use super::ipc::{Failure, Job, Order, Step};
 use super::running::Running;
 use super::sandbox;
 use super::spawner::on_spawning_thread;
-use super::spec::{Output, SpawnError, Spec};
+use super::spec::{HelperFault, Output, SpawnError, Spec};
 
 /// For the helper to come up, and for the program to be exec'd, on a busy machine.
 const HELPER_LIMIT: Duration = Duration::from_secs(20);
@@ -107,7 +107,7 @@ impl Prepared {
         self.control.order(Order::Go);
         let view = self.expect(|view| view.started.is_some()).await?;
         let Some((pid, started)) = view.started else {
-            return Err(self.lost("did not start the program", String::new()));
+            return Err(self.lost(HelperFault::NotStarted, String::new()));
         };
         Ok(Running::new(
             &self.spec,
@@ -154,7 +154,7 @@ impl Prepared {
             }
             Some(_) => {
                 let message = self.last_output().await;
-                Err(self.lost("ended early", message))
+                Err(self.lost(HelperFault::EndedEarly, message))
             }
             None => {
                 self.control
@@ -164,7 +164,7 @@ impl Prepared {
                     )
                     .await;
                 let message = self.last_output().await;
-                Err(self.lost("gave no answer and was killed", message))
+                Err(self.lost(HelperFault::NoAnswer, message))
             }
         }
     }
@@ -187,7 +187,7 @@ impl Prepared {
         }
     }
 
-    fn lost(&self, what: &'static str, message: String) -> SpawnError {
+    fn lost(&self, what: HelperFault, message: String) -> SpawnError {
         SpawnError::HelperLost {
             label: self.spec.label.clone(),
             what,

@@ -176,10 +176,24 @@ pub enum SpawnError {
         /// [`Spec::label`].
         label: String,
         /// What it did.
-        what: &'static str,
+        what: HelperFault,
         /// What it printed, e.g. bubblewrap's error text; empty when it printed nothing.
         message: String,
     },
+}
+
+/// What a lost helper did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HelperFault {
+    /// It ended before the program was started.
+    #[error("ended early")]
+    EndedEarly,
+    /// It did not answer in time.
+    #[error("gave no answer and was killed")]
+    NoAnswer,
+    /// It answered, but not with the start of the program.
+    #[error("did not start the program")]
+    NotStarted,
 }
 
 fn colon_before(message: &str) -> String {

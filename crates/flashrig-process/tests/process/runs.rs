@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{MARK, Stage, run, sandboxes, start};
 use flashrig_clock::Stamp;
-use flashrig_process::{Output, Prepared, Sandbox, SpawnError, StreamEnd};
+use flashrig_process::{HelperFault, Output, Prepared, Sandbox, SpawnError, StreamEnd};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_environment_is_exactly_what_the_spec_gives() {
@@ -246,7 +246,16 @@ async fn a_sandbox_that_does_not_come_up_is_quoted() {
     let mut spec = stage.script("true");
     spec.writable.push("/tmp/flashrig-no-such-folder".into());
     let error = Prepared::new(spec).await.unwrap_err();
-    assert!(matches!(error, SpawnError::HelperLost { .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            SpawnError::HelperLost {
+                what: HelperFault::EndedEarly,
+                ..
+            }
+        ),
+        "{error}"
+    );
     assert!(
         error.to_string().contains("/tmp/flashrig-no-such-folder"),
         "{error}"

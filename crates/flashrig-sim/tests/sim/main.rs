@@ -1,10 +1,6 @@
 //! The simulated server over real connections.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "helpers of tests fail like tests"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod engine;
 mod engine_faults;

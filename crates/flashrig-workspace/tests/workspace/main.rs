@@ -1,10 +1,6 @@
 //! Copies, patches and fingerprints of repositories.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "helpers of tests fail like tests"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod base;
 mod fingerprint;
