@@ -18,6 +18,9 @@ use super::tree::{Identity, Tree};
 use super::usage::{LeaderExit, Leftover, Reading};
 use flashrig_clock::Stamp;
 
+/// From the first KILL until the helper gives up.
+pub(super) const KILL_BOUND: Duration = Duration::from_secs(3);
+
 /// Everything the helper has reported so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {

@@ -12,6 +12,7 @@
 mod command;
 mod control;
 mod drain;
+mod helper_command;
 mod ipc;
 mod lines;
 mod oom;

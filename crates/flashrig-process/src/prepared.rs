@@ -12,18 +12,17 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
-use super::control::{Control, View};
+use super::control::{Control, KILL_BOUND, View};
 use super::drain::{self, Drain};
+use super::helper_command;
 use super::ipc::{Failure, Job, Order, Step};
 use super::running::Running;
-use super::sandbox;
+use super::sandbox::Sandbox;
 use super::spawner::on_spawning_thread;
 use super::spec::{HelperFault, Output, SpawnError, Spec};
 
 /// For the helper to come up, and for the program to be exec'd, on a busy machine.
 const HELPER_LIMIT: Duration = Duration::from_secs(20);
-/// From the first KILL until the helper gives up.
-pub(super) const KILL_BOUND: Duration = Duration::from_secs(3);
 const SAMPLE_EVERY: Duration = Duration::from_millis(250);
 /// For reading the last output of a helper that ended early.
 const LAST_OUTPUT_LIMIT: Duration = Duration::from_secs(1);
@@ -65,7 +64,7 @@ impl Prepared {
         let out_file = create(&spec, out_path).await?;
         let err_file = create(&spec, err_path).await?;
 
-        let (helper, args) = sandbox::helper_command(&spec);
+        let (helper, args) = helper_command::helper_command(&spec);
         let helper_error = |source| SpawnError::Helper {
             label: spec.label.clone(),
             helper: helper.display().to_string(),
@@ -159,7 +158,7 @@ impl Prepared {
             None => {
                 self.control
                     .force(
-                        matches!(self.spec.sandbox, sandbox::Sandbox::Bubblewrap { .. }),
+                        matches!(self.spec.sandbox, Sandbox::Bubblewrap { .. }),
                         KILL_BOUND,
                     )
                     .await;

@@ -5,11 +5,11 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
+use super::control::KILL_BOUND;
 use super::control::{Control, View};
 use super::drain::Drain;
 use super::ipc::Order;
 use super::lines::{Lines, StreamReport};
-use super::prepared::KILL_BOUND;
 use super::sandbox::Sandbox;
 use super::spec::Spec;
 use super::usage::{LeaderExit, Leftover, Reading, Usage};

@@ -33,5 +33,5 @@ pub use faults::{Faults, RefusedShape, StreamFault, StreamFaultKind};
 pub use profile::{
     ByteSize, DecodePoint, MemoryRefusal, PrefillOrder, ProfileError, SimProfile, SimTable, Timing,
 };
-pub use server::{Script, Sim, SimConfig, SimError, SimHandle};
-pub use walkthrough::{Step, Walkthrough};
+pub use server::{Sim, SimConfig, SimError, SimHandle};
+pub use walkthrough::{Script, Step, Walkthrough};

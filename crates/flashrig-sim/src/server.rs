@@ -21,7 +21,7 @@ use super::memory::Memory;
 use super::profile::SimProfile;
 use super::server_log::{Listener, ServerLog};
 use super::truth::{SCHEMA, Truth, TruthLog};
-use crate::Walkthrough;
+use crate::walkthrough::Script;
 use flashrig_clock::Stamp;
 
 /// What a simulated server is made of.
@@ -43,17 +43,6 @@ pub struct SimConfig {
     pub server_log: Option<PathBuf>,
     /// What goes wrong on purpose, besides what the profile says.
     pub faults: Faults,
-}
-
-/// A walkthrough, and the prompt by which it is recognised.
-#[derive(Clone, Debug)]
-pub struct Script {
-    /// Name of the task.
-    pub name: String,
-    /// The whole prompt of the task.
-    pub prompt: String,
-    /// The steps.
-    pub walkthrough: Walkthrough,
 }
 
 /// Why a simulated server did not start.

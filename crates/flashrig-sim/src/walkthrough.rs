@@ -73,3 +73,14 @@ pub enum Step {
         text: String,
     },
 }
+
+/// A walkthrough, and the prompt by which it is recognised.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// Name of the task.
+    pub name: String,
+    /// The whole prompt of the task.
+    pub prompt: String,
+    /// The steps.
+    pub walkthrough: Walkthrough,
+}

@@ -15,7 +15,7 @@ mod toolbox;
 
 use super::ask::{Ask, Part, Speaker, ToolCall, ToolResult};
 use super::reply::Reply;
-use super::server::Script;
+use crate::walkthrough::Script;
 use outcome::Outcome;
 use place::{Means, Place};
 pub use recall::Recall;

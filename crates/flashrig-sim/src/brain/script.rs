@@ -2,7 +2,7 @@
 
 use crate::Step;
 use crate::ask::{Ask, Part, Speaker};
-use crate::server::Script;
+use crate::walkthrough::Script;
 
 /// What a session without tools may say before it is not looked at any more.
 const SIDE_BYTES: usize = 64 << 10;
