@@ -16,6 +16,7 @@ mod error;
 mod folder;
 mod library;
 mod paths;
+mod places;
 mod raw;
 mod read_fixture;
 mod read_task;

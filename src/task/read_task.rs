@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::error::suggestion;
 use super::folder::Folder;
-use super::library::Library;
+use super::places::Places;
 use super::raw::{BeforeEntry, CheckEntry, TASK_SCHEMA, TaskFile};
 use super::{
     Before, Cheat, Check, DiffLimit, HiddenFile, Source, Task, paths, read_fixture,
@@ -19,7 +19,7 @@ const PROMPT: &str = "prompt.md";
 const SOLUTION: &str = "solution.patch";
 
 /// Reads the task in `folder`.
-pub(super) fn read(name: &str, folder: &Folder, library: &Library) -> Result<Task, FileError> {
+pub(super) fn read(name: &str, folder: &Folder, fixtures: &Places) -> Result<Task, FileError> {
     let (raw, document) = folder.document::<TaskFile>(FILE, TASK_SCHEMA)?;
     let reader = Reader {
         folder,
@@ -29,7 +29,7 @@ pub(super) fn read(name: &str, folder: &Folder, library: &Library) -> Result<Tas
     if raw.title.trim().is_empty() {
         return Err(document.error("title", "is empty; say in one line what the task is"));
     }
-    let source = reader.source(&raw, library)?;
+    let source = reader.source(&raw, fixtures)?;
     let prompt = folder.text(PROMPT)?.trim().to_owned();
     if prompt.is_empty() {
         return Err(FileError::whole(
@@ -78,9 +78,9 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn source(&self, raw: &TaskFile, library: &Library) -> Result<Source, FileError> {
+    fn source(&self, raw: &TaskFile, fixtures: &Places) -> Result<Source, FileError> {
         match (&raw.fixture, &raw.repo, &raw.rev) {
-            (Some(fixture), None, None) => self.fixture(fixture, library),
+            (Some(fixture), None, None) => self.fixture(fixture, fixtures),
             (None, Some(repo), Some(rev)) => self.repository(repo, rev),
             (None, None, None) => Err(self.document.error(
                 "fixture",
@@ -99,11 +99,11 @@ impl Reader<'_> {
         }
     }
 
-    fn fixture(&self, name: &str, library: &Library) -> Result<Source, FileError> {
-        match library.fixture_folder(name)? {
+    fn fixture(&self, name: &str, fixtures: &Places) -> Result<Source, FileError> {
+        match fixtures.find(name)? {
             Some(folder) => Ok(Source::Fixture(read_fixture::read(name, &folder)?)),
             None => {
-                let known = library.fixture_names()?;
+                let known = fixtures.names()?;
                 let nearest = nearest(name, known.iter().map(String::as_str));
                 let more = suggestion(nearest, &known, "fixtures");
                 Err(self

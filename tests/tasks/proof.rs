@@ -40,7 +40,7 @@ async fn a_sound_task_is_proved_case_by_case() {
         lines,
         [
             "Untouched: fails as it should: check hidden exited with 1",
-            "Solution: passes as it should (1 files, +1 -1)",
+            "Solution: passes as it should (1 file, +1 -1)",
             "Cheat(\"constant\"): fails as it should: check hidden exited with 1",
             "Cheat(\"delete-test\"): fails as it should: check hidden exited with 1; \
              protected files touched: tests/visible.sh",

@@ -211,7 +211,7 @@ async fn every_check_runs_and_each_end_is_told_apart() {
     );
     assert_eq!(found.not_run().count(), 1);
     assert!(
-        found.reasons()[0].contains("100ms"),
+        found.reasons()[0].contains("within 0.1 s"),
         "{:?}",
         found.reasons()
     );

@@ -2,10 +2,8 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
-use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
@@ -13,44 +11,12 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::ask::{Ask, AskError};
-use super::brain::Brain;
-use super::counters::Counters;
-use super::engine::{Event, Incoming as Inbox};
-use super::faults::Faults;
+use super::engine::Event;
 use super::intake::{Started, read_body, read_json};
-use super::memory::Memory;
-use super::profile::SimProfile;
 use super::reply::Planned;
-use super::server_log::ServerLog;
-use super::stream::{Broken, Dialect, SseBody};
+use super::service::{Body, Service};
+use super::stream::{Dialect, SseBody};
 use super::{anthropic, metrics, openai, tokens};
-
-/// Any response body.
-pub type Body = UnsyncBoxBody<Bytes, Broken>;
-
-/// Everything a connection needs to answer.
-pub struct Service {
-    /// What the server is.
-    pub profile: SimProfile,
-    /// All durations are divided by this.
-    pub speed: f64,
-    /// Decides what is answered.
-    pub brain: Brain,
-    /// What goes wrong on purpose.
-    pub faults: Faults,
-    /// Part of response ids.
-    pub seed: u64,
-    /// Counts generation requests.
-    pub requests: AtomicU64,
-    /// To the engine.
-    pub engine: std::sync::mpsc::Sender<Inbox>,
-    /// The figures of `/metrics`.
-    pub counters: Arc<Counters>,
-    /// Memory in use.
-    pub memory: Arc<Memory>,
-    /// What a real server would log.
-    pub server_log: ServerLog,
-}
 
 impl Service {
     /// Answers one request; every failure is an answer too.

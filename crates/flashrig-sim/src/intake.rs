@@ -13,10 +13,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::ask::{Ask, AskError, render_message};
 use super::engine::{Event, Incoming as Inbox, Job, Refusal};
-use super::http::Service;
 use super::memory::Reservation;
 use super::profile::MemoryRefusal;
 use super::reply::{Length, Planned};
+use super::service::Service;
 use super::shapes;
 use super::stream::Dialect;
 use super::tokens::{self, BlockChain};

@@ -23,6 +23,7 @@ mod profile;
 mod reply;
 mod server;
 mod server_log;
+mod service;
 mod shapes;
 mod stream;
 mod tokens;

@@ -7,6 +7,7 @@ mod drive;
 mod prepare;
 mod ready;
 mod record;
+mod request;
 mod rounds;
 mod sources;
 mod surroundings;
@@ -15,6 +16,7 @@ mod watchdog;
 
 pub use bodies::Bodies;
 pub use context::Context;
-pub use prepare::{Request, prepare};
+pub use prepare::prepare;
+pub use request::Request;
 pub use rounds::{Done, execute};
 pub use verifying::Checks;

@@ -1,19 +1,16 @@
 //! From a validated request to a pair that can begin.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use tokio::sync::mpsc;
 
 use super::bodies::Bodies;
 use super::context::Context;
+use super::request::Request;
 use super::surroundings::{bases, dialects, find_agents, needed_programs, scripts, secret};
-use crate::agent::{CommandLine, Profile};
 use crate::exit::{Failure, OrFail};
-use crate::plan::server::ServerRequest;
 use crate::plan::{Agent, Plan};
 use crate::run::shared::bus::{Bus, Live};
 use crate::run::shared::command_line::command_line;
@@ -24,58 +21,11 @@ use crate::run::shared::setting::{Setting, sandbox};
 use crate::run::shared::stop::Stop;
 use crate::run::shared::warm_up::warm_up;
 use crate::store::Store;
-use crate::task::Task;
 use flashrig_clock::{Origin, Seconds};
 use flashrig_gateway::EventLoop;
-use flashrig_gateway::egress::Pattern;
-use flashrig_process::{Sandbox, SandboxChoice};
-use flashrig_record::{CachePolicy, GateSpec, RUN_SCHEMA, Run, RunState, Spec, Thresholds};
+use flashrig_process::Sandbox;
+use flashrig_record::{RUN_SCHEMA, Run, RunState, Spec};
 use flashrig_server::Watcher;
-
-/// What was asked of `pair`, read and validated. Plain data.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// One for each session.
-    pub tasks: Vec<Arc<Task>>,
-    /// Names of agent profiles, one for each session.
-    pub agents: Vec<String>,
-    /// Profiles by name.
-    pub profiles: BTreeMap<String, Profile>,
-    /// The command line of the agent without a program of its own.
-    pub command: Option<CommandLine>,
-    /// Whether a missing agent is installed.
-    pub install: bool,
-    /// The server.
-    pub server: ServerRequest,
-    /// Scored rounds; `None` is 1 on a simulated server, 3 otherwise.
-    pub rounds: Option<u32>,
-    /// What is done about the server's prompt cache.
-    pub cache: CachePolicy,
-    /// Slowdown thresholds.
-    pub thresholds: Thresholds,
-    /// The gate of the third arm.
-    pub gate: Option<GateSpec>,
-    /// The longest prompt that the gateway lets through, in tokens.
-    pub max_prompt_tokens: Option<u64>,
-    /// Whether the gateway answers probes itself.
-    pub answer_probes: bool,
-    /// What `--stable-prefix` sets, by agent; `None` without it.
-    pub stable_prefix: Option<BTreeMap<String, Vec<String>>>,
-    /// Limit of each session; `None` is the task's own.
-    pub time_limit: Option<Duration>,
-    /// Longest wait of a request for its first token.
-    pub first_token_limit: Duration,
-    /// How sessions are contained.
-    pub sandbox: SandboxChoice,
-    /// Destinations beyond this machine that agents may reach.
-    pub allow_egress: Vec<Pattern>,
-    /// Whether workspaces are kept.
-    pub keep: bool,
-    /// Whether bodies are kept.
-    pub bodies: bool,
-    /// Folder for results.
-    pub results: PathBuf,
-}
 
 /// Prepares a run: the server is reached and warmed up, agents are found, bases made.
 ///

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 
-use super::prepare::Request;
+use super::request::Request;
 use crate::agent::{self, FindError, Found, Profile, find, install};
 use crate::exit::{Exit, Failure, OrFail, usage};
 use crate::plan::Agent;

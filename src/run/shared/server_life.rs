@@ -9,13 +9,14 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use super::bus::Bus;
+use super::error::NotBroughtBack;
 use super::stop::Stop;
 use crate::store::StoreError;
 use flashrig_clock::{Origin, Seconds, Stamp};
 use flashrig_config::error_chain;
 use flashrig_record::{
     CellStop, CellStopReason, Kept, LifeFact, LifeKind, NotRestarted, ServerLife, ServerLoss,
-    StopKind, StoppedBecause,
+    StopKind,
 };
 use flashrig_server::{Connected, Death, log_tail, still_there};
 
@@ -97,31 +98,6 @@ impl Lost {
         }
     }
 }
-
-/// A lost server that is not there again.
-#[derive(Clone, Debug)]
-pub struct NotBroughtBack {
-    loss: ServerLoss,
-    not_restarted: NotRestarted,
-}
-
-impl NotBroughtBack {
-    /// The end of a run by it.
-    pub fn stopped(&self) -> StoppedBecause {
-        StoppedBecause::ServerLost {
-            loss: self.loss.clone(),
-            not_restarted: self.not_restarted.clone(),
-        }
-    }
-}
-
-impl std::fmt::Display for NotBroughtBack {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.stopped().fmt(f)
-    }
-}
-
-impl std::error::Error for NotBroughtBack {}
 
 /// Told by whoever finds the server's door closed. Clones share it.
 #[derive(Clone, Debug, Default)]

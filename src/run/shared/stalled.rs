@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::warm_up::WarmUpError;
+use super::error::WarmUpError;
 use flashrig_load::{Client, LoadError, SessionAttempt, WarmUp, warm_up};
 use flashrig_record::{Calibration, Outcome, Pulse};
 use flashrig_server::{Connected, Served, pulse, stall, watch_pulse};

@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-use super::server_life::NotBroughtBack;
+use super::error::NotBroughtBack;
 use flashrig_config::error_chain;
 use flashrig_record::{CellStop, CellStopReason, RunState, StopKind, StoppedBecause};
 

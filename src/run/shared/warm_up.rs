@@ -7,56 +7,12 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::error::WarmUpError;
 use super::stalled::stalled;
 use flashrig_http::{HttpError, ask};
 use flashrig_load::{Aim, LoadDialect, LoadLimits, READY, Trial, trial};
 use flashrig_record::{Attempt, Dialect, Outcome, RefusalKind};
 use flashrig_server::{Connected, Served, watch_pulse};
-
-/// Why the warm-up failed.
-#[derive(Debug, thiserror::Error)]
-pub enum WarmUpError {
-    /// No answer.
-    #[error("the warm-up request failed: {0}")]
-    Http(#[from] HttpError),
-    /// The server does not know the route.
-    #[error(
-        "the server at {url} has no {path}, which the agent needs; it answered {status}: {message}. \
-         Choose an agent that speaks the server's protocol, or put a translating proxy in between"
-    )]
-    NoRoute {
-        /// The server.
-        url: String,
-        /// The route.
-        path: &'static str,
-        /// Its answer.
-        status: u16,
-        /// Its words.
-        message: String,
-    },
-    /// The server refused or failed a short request.
-    #[error("the server at {url} {what} {shape} to {path}: {message}")]
-    Refused {
-        /// The server.
-        url: String,
-        /// What it did.
-        what: &'static str,
-        /// What was sent.
-        shape: &'static str,
-        /// The route.
-        path: &'static str,
-        /// Its answer.
-        message: String,
-    },
-    /// It accepts and does not generate.
-    #[error("the server at {url} accepts requests and does not generate: {message}")]
-    Stalled {
-        /// The server.
-        url: String,
-        /// Counts, signs of life, the end of its log, and what to do.
-        message: String,
-    },
-}
 
 /// The shapes: plain, and with a tool offered, as agents do.
 const SHAPES: [(Trial, &str); 2] = [
