@@ -2,7 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
+    clippy::print_stderr,
     reason = "helpers of tests fail like tests"
 )]
 

@@ -1,10 +1,6 @@
 //! Real agents and real servers, installed by flashrig from their registries.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "helpers of tests fail like tests"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::sync::RwLock;
 

@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::print_stdout,
     clippy::expect_used,
     reason = "helpers of tests fail like tests"
 )]

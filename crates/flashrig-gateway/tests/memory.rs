@@ -7,7 +7,6 @@
 )]
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     reason = "the support code of tests fails the test"
 )]
 

@@ -118,12 +118,15 @@ pub async fn send(
         })?
 }
 
+/// Where a request goes, and the request.
+type Prepared = (Upstream, Request<Full<Bytes>>);
+
 fn prepare(
     method: &Method,
     url: &str,
     key: Option<&Secret>,
     body: Option<&serde_json::Value>,
-) -> Result<(Upstream, Request<Full<Bytes>>), Box<dyn std::error::Error>> {
+) -> Result<Prepared, Box<dyn std::error::Error>> {
     let uri: Uri = url.parse()?;
     let target = uri.path_and_query().map_or("/", |target| target.as_str());
     let base = url.strip_suffix(target).unwrap_or(url);

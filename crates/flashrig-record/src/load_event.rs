@@ -22,6 +22,10 @@ pub struct LoadEvent {
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large event is the last of a run, and held once"
+)]
 pub enum LoadWhat {
     /// Everything is prepared; the record so far.
     RunStarted {

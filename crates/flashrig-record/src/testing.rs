@@ -1,5 +1,7 @@
 //! Made-up records, for tests. Behind the feature `testing`.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
 use flashrig_clock::Seconds;
 
 use crate::*;

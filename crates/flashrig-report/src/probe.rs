@@ -63,7 +63,7 @@ pub fn text(probe: &Probe, view: View) -> String {
     }
     page.title("Metrics");
     if probe.metrics.is_empty() {
-        page.line(&format!("  none under a known name"));
+        page.line("  none under a known name");
     }
     for row in &probe.metrics {
         let value = count(Some(row.value));

@@ -85,7 +85,8 @@ async fn the_servers_key_replaces_the_clients_token_and_other_headers_stay() {
     assert_eq!(request.line(), "POST /v1/messages?beta=true");
     assert_eq!(request.header("authorization"), Some("Bearer server-key-1"));
     assert_eq!(request.header("x-api-key"), Some("server-key-1"));
-    assert_eq!(request.header("accept-encoding"), Some("gzip, br"));
+    // A key that the server may repeat can only be covered in what is not compressed.
+    assert_eq!(request.header("accept-encoding"), Some("identity"));
     assert_eq!(
         format!("http://{}", request.header("host").unwrap()),
         rig.server.url()

@@ -2,7 +2,6 @@
 //! that are asked for, and clear words about servers that cannot be measured.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     reason = "a test that cannot get what it needs has failed"
 )]
 

@@ -1,10 +1,6 @@
 //! What servers tell of themselves, as documented and as recorded, and what their profiles make of it.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "helpers of tests fail like tests"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod recordings;
 mod samples;
