@@ -144,7 +144,7 @@ pub fn find(
 /// The folder that a pinned manifest is installed into: another manifest, another folder.
 pub fn cached_root(npm: &str, cache: &Path) -> Option<PathBuf> {
     let hash = Sha256::digest(manifest(npm)?.as_bytes());
-    let tag: String = hash.iter().take(6).map(|b| format!("{b:02x}")).collect();
+    let tag = hex::encode(&hash[..6]);
     Some(cache.join("agents").join(format!("{npm}-{tag}")))
 }
 

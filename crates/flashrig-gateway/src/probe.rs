@@ -4,6 +4,7 @@
 //! Told by method and path, as dialects are. What is not plainly a probe is the server's to answer.
 
 use hyper::{Method, StatusCode};
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
 use super::prompt::PromptCap;
@@ -65,22 +66,7 @@ fn is_greeting(method: &str, path: &str) -> bool {
 fn asked_model(path: &str) -> Option<String> {
     let (_, name) = path.split_once("/models")?;
     let name = name.trim_matches('/');
-    (!name.is_empty()).then(|| decoded(name))
-}
-
-/// Takes percent signs off. What is no proper one stays as it is.
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
-        let digits = tail.get(..2).and_then(|two| std::str::from_utf8(two).ok());
-        let byte = digits
-            .filter(|two| first == b'%' && two.bytes().all(|b| b.is_ascii_hexdigit()))
-            .and_then(|two| u8::from_str_radix(two, 16).ok());
-        bytes.push(byte.unwrap_or(first));
-        rest = if byte.is_some() { &tail[2..] } else { tail };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    (!name.is_empty()).then(|| percent_decode_str(name).decode_utf8_lossy().into_owned())
 }
 
 /// A model as both dialects' clients read it: each looks at its own names.

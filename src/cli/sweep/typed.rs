@@ -173,7 +173,7 @@ fn profile_hash(server: &str, project: &Path) -> Result<String, Failure> {
         &flashrig_harness::HARNESS,
     );
     let document = profiles.document(server).or_usage()?;
-    Ok(hex(&Sha256::digest(document.text().as_bytes())))
+    Ok(hex::encode(Sha256::digest(document.text().as_bytes())))
 }
 
 fn file_hash(path: &Path) -> anyhow::Result<String> {
@@ -189,11 +189,7 @@ fn file_hash(path: &Path) -> anyhow::Result<String> {
         }
     };
     read().with_context(|| format!("cannot read flashrig's own program {}", path.display()))?;
-    Ok(hex(&hash.finalize()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    Ok(hex::encode(hash.finalize()))
 }
 
 /// Whether a sweep can be gone on with, and what was typed agrees with it.

@@ -249,7 +249,7 @@ impl Keeper {
                     open.prompts.insert(number, prompt);
                 }
                 let omitted = (!self.keep).then_some(Omitted::NotKept);
-                let hash = Some(hex(Sha256::digest(&body).as_slice()));
+                let hash = Some(hex::encode(Sha256::digest(&body).as_slice()));
                 let length = body.len() as u64;
                 open.write(number, BodyKind::Request, length, hash, omitted, &body)
             }
@@ -335,7 +335,7 @@ impl Open {
         } = answer;
         let whole = omitted != Some(Omitted::Dropped);
         self.kept.dropped += u64::from(!whole);
-        let hash = whole.then(|| hex(hash.finalize().as_slice()));
+        let hash = whole.then(|| hex::encode(hash.finalize().as_slice()));
         self.write(number, BodyKind::Response, length, hash, omitted, &kept)
     }
 
@@ -397,10 +397,6 @@ impl Open {
 
 fn failure(path: &Path) -> String {
     format!("cannot keep bodies in {}", path.display())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 #[cfg(test)]

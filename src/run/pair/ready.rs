@@ -238,7 +238,7 @@ fn nonce(context: &Context, id: &str, round: u32, kind: ArmKind) -> Option<Strin
 /// A name that nobody can guess and no two sessions share.
 fn token(secret: &str, id: &str, round: u32, kind: ArmKind) -> String {
     let digest = Sha256::digest(format!("{secret} {id} {round} {}", kind.slug()));
-    digest.iter().map(|b| format!("{b:02x}")).collect()
+    hex::encode(digest)
 }
 
 /// Clients are given longer than the session itself, so that none of their limits cuts a request

@@ -3,9 +3,9 @@
 //! A fact is a line `Fact K0317: the code is QX-48213.`; the question is the last thing that the
 //! user says, `What is the code of fact K0317? …`. The last such line in the prompt counts.
 
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use memchr::memmem;
 
@@ -58,7 +58,7 @@ impl Recall {
 
     /// The code that another session knows for `key`, else this one's own.
     fn mix_up(&self, key: &str, own: &str) -> String {
-        let mut in_mind = self.in_mind.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut in_mind = self.in_mind.lock();
         let other = in_mind.iter().rev().find(|(k, c)| k == key && c != own);
         let answer = other.map_or_else(|| own.to_owned(), |(_, code)| code.clone());
         in_mind.push_back((key.to_owned(), own.to_owned()));
