@@ -145,28 +145,41 @@ fn locked(parent: &Path) -> io::Result<Scratch> {
 /// It is not a folder, belongs to another user, or cannot be locked.
 fn hold(own: &Path) -> io::Result<File> {
     loop {
-        match DirBuilder::new().mode(0o700).create(own) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
-        if !is_own_folder(own)? {
-            return Err(io::Error::new(
-                io::ErrorKind::PermissionDenied,
-                format!(
-                    "{} belongs to another user or is not a folder",
-                    own.display()
-                ),
-            ));
-        }
-        fs::set_permissions(own, fs::Permissions::from_mode(0o700))?;
-        let lock = File::open(own)?;
-        lock.lock()?;
-        // Another flashrig may have removed it before the lock was free.
-        let (held, there) = (lock.metadata()?, fs::symlink_metadata(own));
-        if there.is_ok_and(|there| (there.dev(), there.ino()) == (held.dev(), held.ino())) {
-            return Ok(lock);
+        match try_hold(own) {
+            Ok(Some(lock)) => return Ok(lock),
+            // Another flashrig removed it meanwhile.
+            Ok(None) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound && has_parent(own) => {}
+            Err(error) => return Err(error),
         }
     }
+}
+
+/// `None` when the folder that was locked is not the one that is there now.
+fn try_hold(own: &Path) -> io::Result<Option<File>> {
+    match DirBuilder::new().mode(0o700).create(own) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    if !is_own_folder(own)? {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!(
+                "{} belongs to another user or is not a folder",
+                own.display()
+            ),
+        ));
+    }
+    fs::set_permissions(own, fs::Permissions::from_mode(0o700))?;
+    let lock = File::open(own)?;
+    lock.lock()?;
+    let (held, there) = (lock.metadata()?, fs::symlink_metadata(own)?);
+    let is_there = (there.dev(), there.ino()) == (held.dev(), held.ino());
+    Ok(is_there.then_some(lock))
+}
+
+fn has_parent(own: &Path) -> bool {
+    own.parent().is_some_and(Path::is_dir)
 }
 
 /// Whether a path is a folder, not a link to one, and this user's.
