@@ -49,7 +49,7 @@ pub enum FindError {
         program: String,
     },
     /// A profile without a program, and no command line.
-    #[error("agent {0} has no program of its own; say which with --agent-command 'PROGRAM ARGS'")]
+    #[error("agent {0} runs any program: give it with --agent-command 'PROGRAM ARGS'")]
     CommandNeeded(String),
 }
 

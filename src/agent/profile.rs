@@ -211,7 +211,7 @@ fn rule(raw: &RawRule) -> Result<Rule, (&'static str, String)> {
     let pointer = |field, text: &str| {
         Pointer::parse(text).ok_or((
             field,
-            format!("{text:?} is no JSON pointer; it begins with /"),
+            format!("{text:?} is not a JSON pointer; it begins with /"),
         ))
     };
     if raw.r#where.is_empty() {

@@ -67,7 +67,7 @@ pub struct ServerArgs {
     /// also takes values such as cache_ram=4GB
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
-    /// Reset the server before each arm or combination, as [reset] of its profile says; an
+    /// Reset the server before each arm or combination, as its profile says under [reset]. An
     /// unscored warm-up follows
     #[arg(long)]
     pub reset: bool,
@@ -95,7 +95,7 @@ impl ServerArgs {
 /// Which waiting request the gate admits next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum GateOrderArg {
-    /// Who came first
+    /// First come, first served
     Fifo,
     /// Side requests (titles, summaries) before main ones
     SideFirst,

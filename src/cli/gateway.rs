@@ -67,7 +67,7 @@ pub struct GatewayArgs {
     /// without these routes; token counts are estimates
     #[arg(long, requires = "model", help_heading = "Probes")]
     pub answer_probes: bool,
-    /// The served model, for the model list that is answered
+    /// The model that --answer-probes puts on its list
     #[arg(
         long,
         value_name = "NAME",

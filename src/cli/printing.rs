@@ -32,7 +32,7 @@ pub struct ReportArgs {
 pub enum ReportFormat {
     /// For the terminal
     Text,
-    /// A picture: more sessions, slower turns
+    /// A chart of slowdown by sessions
     Svg,
 }
 

@@ -13,7 +13,7 @@ use super::{agents, bodies, fit, gateway, pair, printing, servers, sim, sweep, t
     name = "flashrig",
     version,
     about = "Measures what real coding agents cost each other on one LLM server: together, then back to back, every task verified",
-    after_help = "Exit codes: 0 pass or warning, 1 the answer is no, 2 usage or invalid file, 3 the rig or its \
+    after_help = "Exit codes: 0 pass, warning, or inconclusive without --strict, 1 the answer is no, 2 usage or invalid file, 3 flashrig or its \
                   surroundings failed, 130 interrupted.\n\nFirst try:  flashrig pair --task fix-bug --task add-flag"
 )]
 pub struct Cli {

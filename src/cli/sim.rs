@@ -49,7 +49,7 @@ pub async fn sim(args: SimArgs, console: Console) -> Result<Exit, Failure> {
     let target =
         Target::parse_with(Some(&args.profile), None, &changes, Some(&project)).or_usage()?;
     let Target::Simulated { profile, .. } = target else {
-        return Err(usage(format!("{} is no simulated server", args.profile)));
+        return Err(usage(format!("{} is not a simulated server", args.profile)));
     };
     if !(args.speed.is_finite() && args.speed > 0.0) {
         return Err(TargetError::Speed(args.speed)).or_usage();

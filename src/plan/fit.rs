@@ -88,7 +88,7 @@ pub fn spec(asked: &Asked, new_seed: u64) -> Result<LoadSpec, Refused> {
         && expect > *most
     {
         return Err(Refused(format!(
-            "--expect {expect} cannot be told by measuring at most {}; give more with \
+            "--expect {expect} cannot be answered by measuring at most {}; give more with \
              --sessions 1..{expect}",
             plural(*most, "session")
         )));

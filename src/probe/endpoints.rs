@@ -25,7 +25,7 @@ pub(super) struct Looked {
 /// Looks at all routes at once.
 ///
 /// # Errors
-/// Nobody is there, it is no LLM server, or it wants a key.
+/// Nobody is there, it is not an LLM server, or it wants a key.
 pub(super) async fn look(server: &Opened) -> Result<Looked, HttpError> {
     let mut paths = vec![
         "/health",

@@ -20,7 +20,7 @@ const LAST_LINES: usize = 20;
 /// own time; `seed` keeps prompts out of caches; `say` is told what is going on.
 ///
 /// # Errors
-/// Nobody is there, it is no LLM server, or it wants a key.
+/// Nobody is there, it is not an LLM server, or it wants a key.
 pub async fn probe(
     server: &Opened,
     limit: Duration,

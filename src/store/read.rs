@@ -15,7 +15,16 @@ use flashrig_record::{
 /// A results folder that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// No such folder or file.
+    /// No such folder.
+    #[error("{0} does not exist; give the folder of a run, e.g. results/<time>-…")]
+    Missing(PathBuf),
+    /// A folder of something else.
+    #[error(
+        "{0} is not a run: it has no run.json and no events.jsonl; give the folder of a run, e.g. \
+         results/<time>-…"
+    )]
+    NotARun(PathBuf),
+    /// A file cannot be read.
     #[error("{path} cannot be read: {source}; give the folder of a run, e.g. results/<time>-…")]
     Unreadable {
         /// What was looked for.
@@ -95,6 +104,7 @@ pub enum StoredEvent {
 /// # Errors
 /// See [`ReadError`].
 pub fn read_run(folder: &Path) -> Result<Stored, ReadError> {
+    let folder = folder_of(folder)?;
     let path = folder.join("run.json");
     let events = folder.join("events.jsonl");
     match fs::read_to_string(&path) {
@@ -113,6 +123,21 @@ pub fn read_run(folder: &Path) -> Result<Stored, ReadError> {
         }),
         Err(source) => Err(ReadError::Unreadable { path, source }),
     }
+}
+
+/// The folder of a run that is given by itself or by its `run.json`.
+fn folder_of(given: &Path) -> Result<&Path, ReadError> {
+    let folder = match given.parent() {
+        Some(parent) if given.is_file() && given.ends_with("run.json") => parent,
+        _ => given,
+    };
+    if !folder.exists() {
+        return Err(ReadError::Missing(folder.to_owned()));
+    }
+    if !is_results_folder(folder) {
+        return Err(ReadError::NotARun(folder.to_owned()));
+    }
+    Ok(folder)
 }
 
 /// The results folder that is meant by `folder`: itself, or, when it is none, the newest of those

@@ -89,8 +89,12 @@ impl Known {
                 self.text(path)?;
             }
             Step::Search { pattern, path, .. } => {
-                regex::Regex::new(pattern)
-                    .map_err(|_| ("pattern", format!("`{pattern}` is no regular expression")))?;
+                regex::Regex::new(pattern).map_err(|_| {
+                    (
+                        "pattern",
+                        format!("`{pattern}` is not a regular expression"),
+                    )
+                })?;
                 if let Some(path) = path {
                     inside(path)?;
                     self.must_hold(path)?;

@@ -16,7 +16,7 @@ impl TryFrom<String> for Expression {
             let message = error.to_string();
             let why = message.lines().last().unwrap_or_default().trim();
             let why = why.strip_prefix("error: ").unwrap_or(why);
-            format!("{text:?} is no regular expression: {why}")
+            format!("{text:?} is not a regular expression: {why}")
         })
     }
 }

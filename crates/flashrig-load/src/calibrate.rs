@@ -28,7 +28,7 @@ const SHORT_WORDS: u32 = LINE_WORDS / 2;
 /// `limit` is that of the first token, on the wall clock; a first request may load the model.
 ///
 /// # Errors
-/// It streams in neither, or is no LLM server; with what it said.
+/// It streams in neither, or is not an LLM server; with what it said.
 pub async fn choose_dialect(
     upstream: &Upstream,
     model: &str,

@@ -60,8 +60,12 @@ fn table(rows: &[InRounds], page: &mut Page) {
             seconds(median(&waited))
         });
     let table = table
-        .known("most at work", 1, |row| count(of(row, |w| w.max_running)))
-        .known("most in queue", 1, |row| count(of(row, |w| w.max_waiting)))
+        .known("most at work", 1, |row| {
+            count(of(row, |w| w.max_running.filter(|_| seen_at_work(w))))
+        })
+        .known("most in queue", 1, |row| {
+            count(of(row, |w| w.max_waiting.filter(|_| seen_at_work(w))))
+        })
         .known("memory", 2, |row| {
             bytes(of(row, |w| float(w.peak_memory_bytes)))
         })
@@ -70,6 +74,12 @@ fn table(rows: &[InRounds], page: &mut Page) {
         })
         .known("CPU", 3, |row| seconds(of(row, |w| w.cpu_s.map(|s| s.0))));
     page.section("What was seen of the server", &table);
+}
+
+/// Whether a reading fell into the time of a request. Where none did, the counts of 0 say nothing.
+fn seen_at_work(watched: &Watched) -> bool {
+    watched.max_running.is_none_or(|most| most > 0.0)
+        || watched.max_waiting.is_some_and(|most| most > 0.0)
 }
 
 /// What all sessions of an arm waited for first tokens, added up.

@@ -20,9 +20,9 @@ pub struct Sizes(pub Vec<u64>);
 pub fn parse_numbers(text: &str) -> Result<Numbers, String> {
     let wrong = |why: &str| format!("{text:?} {why}; write it like 1,2,4 or 1..4");
     let number = |part: &str| match part.trim().parse::<u32>() {
-        Ok(0) => Err(wrong("has a 0, and nothing can be measured with none")),
+        Ok(0) => Err(wrong("has a 0; give numbers of 1 or more")),
         Ok(number) => Ok(number),
-        Err(_) => Err(wrong("is no list of whole numbers above 0")),
+        Err(_) => Err(wrong("is not a list of whole numbers above 0")),
     };
     let mut numbers = Vec::new();
     for part in text.split(',') {

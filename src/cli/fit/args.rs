@@ -96,7 +96,7 @@ pub struct FitArgs {
 
 /// Reads `85%`, `all` or `off`.
 fn parse_recall(text: &str) -> Result<RecallRule, String> {
-    let wrong = || format!("{text:?} is no rule; write a share like 85%, all, or off");
+    let wrong = || format!("{text:?} is not a rule; write a share like 85%, all, or off");
     match text.trim() {
         "all" => Ok(RecallRule::All),
         "off" => Ok(RecallRule::Off),

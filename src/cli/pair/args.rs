@@ -105,8 +105,8 @@ pub struct PairArgs {
 pub enum Cache {
     /// A nonce at the start of every prompt, one per session and arm
     Cold,
-    /// Every session once, unscored, before the first round
+    /// Run every session once, unscored, before the first round
     Warm,
-    /// Nothing
+    /// Leave the cache as it is
     Keep,
 }

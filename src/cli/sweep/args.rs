@@ -16,8 +16,8 @@ pub struct SweepArgs {
     /// The name of a server's profile that flashrig starts [default: the embedded simulated server]
     #[arg(long, value_name = "NAME")]
     pub server: Option<String>,
-    /// A setting of the server and the values that are tried, e.g. max_concurrent=1,2,4; commas
-    /// within brackets or quotes do not part values (may be given more than once)
+    /// A setting of the server and the values that are tried, e.g. max_concurrent=1,2,4. Commas
+    /// within brackets or quotes do not separate values (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE,…")]
     pub sets: Vec<String>,
     /// Change one setting at a time, with the others at their first values, instead of the full grid

@@ -144,7 +144,7 @@ async fn again(
     let other = crate::store::read_run(folder).or_usage()?;
     if !matches!(other, crate::store::Stored::Sweep(_)) {
         return Err(usage(format!(
-            "--resume: {} is no sweep; only sweeps and runs of fit can be taken up again, each by \
+            "--resume: {} is not a sweep; only sweeps and runs of fit can be taken up again, each by \
              its own command",
             folder.display()
         )));

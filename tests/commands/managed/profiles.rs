@@ -102,12 +102,12 @@ fn a_profile_that_cannot_be_started_is_refused_with_file_and_field() {
         (
             r"pattern = 'flashrig (\S+)'",
             r"pattern = 'flashrig (\S+'",
-            &["x.toml:34:11: ", "is no regular expression"],
+            &["x.toml:34:11: ", "is not a regular expression"],
         ),
         (
             r"(?<max_concurrent>\d+)",
             r"(?<max_concurrent>\d+",
-            &["x.toml:41:11: ", "is no regular expression"],
+            &["x.toml:41:11: ", "is not a regular expression"],
         ),
         (
             "\"sim\",",

@@ -180,7 +180,7 @@ fn a_repository_or_revision_that_does_not_exist_is_named() {
         );
     };
     with("main");
-    pair_refused(&stage, &[], USAGE, &["own", "no git repository"]);
+    pair_refused(&stage, &[], USAGE, &["own", "not a git repository"]);
     git2::Repository::init(stage.project().join("own")).unwrap();
     with("v9");
     pair_refused(

@@ -50,7 +50,7 @@ fn a_profile_that_cannot_be_used_is_named_with_file_line_and_field() {
             &[
                 "x.toml",
                 "x.toml:7:11: log[0].pattern: ",
-                "is no regular expression",
+                "is not a regular expression",
             ][..],
         ),
         (

@@ -154,7 +154,7 @@ fn a_log_that_cannot_be_followed_or_need_not_be_is_a_wrong_use() {
             "none.log",
             "--server-log none.log: No such file",
         ),
-        (url.as_str(), folder, "is no file; name the file"),
+        (url.as_str(), folder, "is not a file; name the file"),
         (
             "sim",
             log,

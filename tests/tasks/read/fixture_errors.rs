@@ -130,7 +130,7 @@ fn a_bad_step_of_the_walkthrough_is_named_with_its_place() {
         (
             "do = \"read\"\n",
             "do = \"search\"\npattern = \"(\"\n",
-            "5:11: steps[0].pattern: `(` is no regular expression",
+            "5:11: steps[0].pattern: `(` is not a regular expression",
         ),
         (
             "[[steps]]\ndo = \"say\"\ntext = \"Done.\"\n",

@@ -83,7 +83,7 @@ pub struct Pattern {
 
 /// Why a text is no pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no HOST or HOST:PORT ({reason}); write it like packages.example.org:443")]
+#[error("{text:?} is not a HOST or HOST:PORT ({reason}); write it like packages.example.org:443")]
 pub struct PatternError {
     text: String,
     reason: &'static str,

@@ -195,8 +195,8 @@ impl Display for Warning {
             }
             Self::GateIdle { limit } => write!(
                 f,
-                "the gate never held a session back: {limit} at once was enough, so the gated arm \
-                 is a second arm together"
+                "the gate held no session back for 5 ms or more: with {limit} at once the gated arm \
+                 hardly differs from together"
             ),
             Self::Other { text } => f.write_str(text),
         }

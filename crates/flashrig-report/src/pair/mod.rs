@@ -103,7 +103,10 @@ fn settings(run: &Run) -> Vec<String> {
     all.extend(cap);
     all.extend(prefix::setting(run));
     all.extend(project_files(&spec.sessions));
-    all.push(format!("contained by {}", run.rig.sandbox));
+    all.push(match run.rig.sandbox.as_str() {
+        "process_group" => "not contained (process groups only)".to_owned(),
+        sandbox => format!("contained by {sandbox}"),
+    });
     all.push(run.started_at.clone());
     all
 }

@@ -29,7 +29,7 @@ pub struct Identity {
 /// Asks the server who it is. `model` is the one that will be asked for.
 ///
 /// # Errors
-/// No server, or something that is no LLM server.
+/// No server, or something that is not an LLM server.
 pub async fn identify(
     base: &str,
     key: Option<&Secret>,
@@ -55,7 +55,7 @@ pub async fn identify(
 /// The model list in an answer; `None` when the server has none.
 ///
 /// # Errors
-/// It is no LLM server, or it wants a key.
+/// It is not an LLM server, or it wants a key.
 pub fn model_list(url: &str, answer: &Answer) -> Result<Option<Value>, HttpError> {
     let broken = |why: String| HttpError::Broken {
         url: url.to_owned(),
@@ -64,7 +64,7 @@ pub fn model_list(url: &str, answer: &Answer) -> Result<Option<Value>, HttpError
     let message = answer.label();
     match (answer.status, answer.json()) {
         (200, None) => Err(broken(format!(
-            "it is no JSON, so this is hardly an LLM server: {message}"
+            "it is not JSON, so this is hardly an LLM server: {message}"
         ))),
         (200, list) => Ok(list),
         (status @ (401 | 403), _) => Err(broken(format!(

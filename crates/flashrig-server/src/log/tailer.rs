@@ -36,7 +36,7 @@ pub enum FollowError {
         source: std::io::Error,
     },
     /// It is something else.
-    #[error("--server-log {0} is no file; name the file that the server writes its log to")]
+    #[error("--server-log {0} is not a file; name the file that the server writes its log to")]
     NoFile(PathBuf),
 }
 

@@ -19,7 +19,7 @@ pub struct Change {
 
 /// A change that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("--set {0:?} is no change of a value; write it like cache_ram=4GB")]
+#[error("--set {0:?} is not a change of a value; write it like cache_ram=4GB")]
 pub struct ChangeError(String);
 
 impl FromStr for Change {

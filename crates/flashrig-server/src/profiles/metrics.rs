@@ -43,7 +43,7 @@ impl MetricNames {
                         .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b':'))
             };
             let wrong = names.iter().find(|name| !is_name(name))?;
-            Some((field, format!("{wrong:?} is no name of a metric")))
+            Some((field, format!("{wrong:?} is not the name of a metric")))
         })
     }
 

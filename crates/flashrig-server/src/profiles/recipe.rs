@@ -277,7 +277,7 @@ fn ready(raw: Option<RawReady>) -> Result<Ready, Fault> {
         return Err(("ready.path".to_owned(), message));
     }
     if status.is_some_and(|status| !(100..=599).contains(&status)) {
-        let message = "is no HTTP status; write one like 200".to_owned();
+        let message = "is not an HTTP status; write one like 200".to_owned();
         return Err(("ready.status".to_owned(), message));
     }
     let limit = match limit {

@@ -56,7 +56,7 @@ pub enum TargetError {
     #[error(transparent)]
     Profile(#[from] ProfileError),
     /// An address without its scheme.
-    #[error("{0:?} is no server profile; if it is an address, write http://{0}")]
+    #[error("{0:?} is not a server profile; if it is an address, write http://{0}")]
     NoScheme(String),
     /// `--speed` with a real server.
     #[error(
@@ -70,10 +70,10 @@ pub enum TargetError {
     #[error("--set gives {0} twice; leave one of them out")]
     SetTwice(String),
     /// Where a server is to be started cannot be told.
-    #[error("the current folder, or flashrig's own program, cannot be told: {0}")]
+    #[error("the current folder, or flashrig's own program, cannot be found: {0}")]
     Surroundings(#[from] std::io::Error),
-    /// A speed that is no positive number.
-    #[error("--speed {0} is no positive number")]
+    /// A speed that is not a positive number.
+    #[error("--speed {0} is not a positive number")]
     Speed(f64),
 }
 

@@ -151,7 +151,7 @@ fn what_cannot_be_followed_is_named_with_the_option() {
         "{missing}"
     );
     let no_file = follow(folder.path(), Weak::<Nobody>::new()).unwrap_err();
-    assert!(no_file.to_string().contains("is no file"), "{no_file}");
+    assert!(no_file.to_string().contains("is not a file"), "{no_file}");
 }
 
 #[derive(Clone, Debug)]
