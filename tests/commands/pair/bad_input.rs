@@ -337,7 +337,14 @@ fn a_report_of_no_run_is_refused_by_name() {
         &stage,
         &["report", "nowhere"],
         USAGE,
-        &["nowhere", "give the folder of a run"],
+        &["nowhere does not exist", "give the folder of a run"],
+    );
+    stage.write("empty/notes.txt", "");
+    refused(
+        &stage,
+        &["report", "empty"],
+        USAGE,
+        &["empty is not a run", "no run.json and no events.jsonl"],
     );
     stage.write(
         "broken/run.json",
