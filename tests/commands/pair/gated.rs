@@ -294,7 +294,7 @@ fn a_gate_with_room_for_all_is_called_out() {
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     let warnings = ran.record()["verdict"]["warnings"].to_string();
     assert!(
-        warnings.contains("the gate never held a session back"),
+        warnings.contains("the gate held no session back"),
         "{warnings}"
     );
 }
