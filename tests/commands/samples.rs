@@ -15,10 +15,7 @@ const SAMPLES: [(&str, &[&str]); 10] = [
     ("pair-failed", &["fail", "check \"greets\" exited with 1"]),
     ("pair-invalid-round", &["3 of 4 done", "round 1"]),
     ("pair-killed", &["flashrig was killed"]),
-    (
-        "fit-finished",
-        &["at least 2 sessions", "warning, 1.63"],
-    ),
+    ("fit-finished", &["at least 2 sessions", "warning, 1.63"]),
     (
         "fit-killed",
         &["at least 2 sessions", "flashrig was killed"],

@@ -2,7 +2,7 @@
 //! stored results at any time. Nothing here measures or writes.
 //!
 //! Every report begins the same way: the answer in the first line, the conditions in the second.
-//! A new one is a folder or a file that writes on a [`page`], with tables that fit.
+//! A new one is a folder or a file that writes on a `page`, with tables that fit.
 
 mod figures;
 mod fit;

@@ -125,7 +125,7 @@ impl LogWriter {
     }
 
     /// Takes no more lines, and waits until those in the queue are written, at most for
-    /// [`FLUSH_LIMIT`].
+    /// `FLUSH_LIMIT`.
     pub fn close(&self) {
         self.close_within(FLUSH_LIMIT);
     }

@@ -73,7 +73,7 @@ impl StandingStats {
     }
 
     /// Has the log write what is queued. Waits for a disk that hangs no longer than
-    /// [`FLUSH_LIMIT`](super::log::FLUSH_LIMIT).
+    /// `FLUSH_LIMIT`.
     pub fn close_log(&self) {
         if let Some(log) = &self.log {
             log.close();
