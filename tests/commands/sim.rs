@@ -29,7 +29,7 @@ fn mistakes_are_told_with_the_field_before_anything_is_served() {
             &["--profile", "flash-nex"][..],
             "did you mean \"flash-next\"?",
         ),
-        (&["--set", "cache_ram"], "no change of a value"),
+        (&["--set", "cache_ram"], "not a change of a value"),
         (&["--set", "cash=1"], "unknown field `cash`"),
         (
             &["--set", "max_concurrent=0"],
@@ -40,7 +40,7 @@ fn mistakes_are_told_with_the_field_before_anything_is_served() {
             "with --set kv_bits=7: sim.kv_bits: ",
         ),
         (&["--set", "faults.stal=1"], "unknown field `stal`"),
-        (&["--speed", "0"], "no positive number"),
+        (&["--speed", "0"], "not a positive number"),
     ] {
         let (code, said) = refused(args);
         assert_eq!(code, Some(2), "{args:?}: {said}");

@@ -88,7 +88,11 @@ fn a_profile_that_cannot_be_used_is_named_with_file_line_and_field() {
         ),
         (
             "[metrics.names]\nrunning = [\"a b\"]\n",
-            &["x.toml", "metrics.names.running: ", "\"a b\" is no name"],
+            &[
+                "x.toml",
+                "metrics.names.running: ",
+                "\"a b\" is not the name",
+            ],
         ),
         (
             "dialects = [\"models\"]\n",

@@ -120,5 +120,5 @@ fn fit_does_not_take_up_a_sweep_nor_a_sweep_a_fit() {
     let unit = folder.join(record["units"][0]["run"].as_str().unwrap());
     let ran = stage.run(&["sweep", "--resume", &unit.display().to_string()]);
     assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.contains("is no sweep"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("is not a sweep"), "{}", ran.stderr);
 }
