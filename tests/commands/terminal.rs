@@ -74,7 +74,7 @@ fn a_second_ctrl_c_ends_it_at_once_and_takes_the_live_lines_along() {
     terminal.ctrl_c();
     terminal.wait_for("the stop is confirmed", |shown| shown.contains("stopping:"));
     terminal.ctrl_c();
-    let (code, left) = terminal.ended();
+    let (code, left) = terminal.ended_at_once();
     assert_eq!(code, 130, "{left}");
     assert!(!spins(&left), "{left}");
 }

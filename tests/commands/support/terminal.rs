@@ -84,17 +84,27 @@ impl Terminal {
 
     /// Waits for the end: exit code and what is left on the terminal. The cursor must be visible, at
     /// the start of the row below.
-    pub fn ended(mut self) -> (u32, String) {
-        let code = self.child.wait().unwrap().exit_code();
-        drop((self.master, self.keyboard));
-        self.reading.join().unwrap();
-        let parser = self.screen.lock();
-        let screen = parser.screen();
-        let text = screen.contents();
+    pub fn ended(self) -> (u32, String) {
+        let (code, text, screen) = self.end();
         assert!(!screen.hide_cursor(), "{text}");
         let (row, column) = screen.cursor_position();
         let below = usize::from(row) >= text.trim_end().lines().count();
         assert!(column == 0 && below, "{text}");
         (code, text)
+    }
+
+    /// The same for what was ended at once, which may be in the middle of a line.
+    pub fn ended_at_once(self) -> (u32, String) {
+        let (code, text, screen) = self.end();
+        assert!(!screen.hide_cursor(), "{text}");
+        (code, text)
+    }
+
+    fn end(mut self) -> (u32, String, vt100::Screen) {
+        let code = self.child.wait().unwrap().exit_code();
+        drop((self.master, self.keyboard));
+        self.reading.join().unwrap();
+        let screen = self.screen.lock().screen().clone();
+        (code, screen.contents(), screen)
     }
 }
