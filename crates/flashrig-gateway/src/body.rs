@@ -290,7 +290,7 @@ impl Through {
         let end = watch.close(close, at.reading());
         recording.progress(before, watch.facts(), at);
         recording.response(watch.facts(), |message| {
-            self.pool.upstream().redactor().text(message)
+            self.pool.upstream().redactor().text(message).into_owned()
         });
         if recording.attempt.error.is_none() {
             recording.attempt.error = fault;

@@ -6,6 +6,7 @@
 //!
 //! [`is_secret`] alone decides what counts as a secret.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -82,15 +83,16 @@ impl Redactor {
         bytes.into()
     }
 
-    /// `text` with an asterisk for each byte of a secret.
-    pub fn text(&self, text: String) -> String {
+    /// `text` with an asterisk for each byte of a secret. A text without one is not copied.
+    pub fn text<'t>(&self, text: impl Into<Cow<'t, str>>) -> Cow<'t, str> {
+        let text = text.into();
         if !self.finds_in(text.as_bytes()) {
             return text;
         }
-        let mut bytes = text.into_bytes();
+        let mut bytes = text.into_owned().into_bytes();
         self.cover(&mut bytes);
         // Whole characters became asterisks, so nothing is lost here.
-        String::from_utf8_lossy(&bytes).into_owned()
+        String::from_utf8_lossy(&bytes).into_owned().into()
     }
 
     /// Covers secrets in the values of `headers`.

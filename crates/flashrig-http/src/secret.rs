@@ -2,10 +2,6 @@
 
 use std::fmt;
 
-use bytes::Bytes;
-
-use crate::redact::Redactor;
-
 /// A value that must not be printed or stored.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
@@ -14,11 +10,6 @@ impl Secret {
     /// Wraps `value`.
     pub fn new(value: impl Into<String>) -> Self {
         Self(value.into())
-    }
-
-    /// `text` with asterisks where this value is. For many texts, keep a [`Redactor`].
-    pub fn masked_in(&self, text: Bytes) -> Bytes {
-        Redactor::new([self.expose()]).bytes(text)
     }
 
     /// The value itself, for the one place that must send it.

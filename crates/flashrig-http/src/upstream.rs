@@ -307,7 +307,7 @@ mod tests {
         .unwrap();
         assert!(!format!("{upstream:?}").contains("sk-1234"));
         assert_eq!(
-            upstream.redactor().text("key sk-1234 is bad".into()),
+            upstream.redactor().text("key sk-1234 is bad"),
             "key ******* is bad"
         );
     }

@@ -34,10 +34,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         upstream: Upstream::new(&server.base_url(), None, KeyStyle::ByDialect)?,
         model: "example-model".into(),
         dialect: LoadDialect::OpenaiChat,
-        limits: LoadLimits {
-            first_token: limit,
-            silence: limit,
-        },
+        limits: LoadLimits::each(limit),
         speed,
     };
     let client = Client::new(aim, Origin::now());

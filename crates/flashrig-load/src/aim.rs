@@ -67,6 +67,14 @@ pub struct LoadLimits {
 }
 
 impl LoadLimits {
+    /// The same limit for the first token and for the time from each to the next.
+    pub fn each(limit: Duration) -> Self {
+        Self {
+            first_token: limit,
+            silence: limit,
+        }
+    }
+
     /// The limits as wall time at `speed`.
     fn on_the_wall(self, speed: f64) -> Self {
         let wall = |limit: Duration| {

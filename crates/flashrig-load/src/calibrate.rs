@@ -41,10 +41,7 @@ pub async fn choose_dialect(
             upstream: upstream.clone(),
             model: model.to_owned(),
             dialect,
-            limits: LoadLimits {
-                first_token: limit,
-                silence: limit,
-            },
+            limits: LoadLimits::each(limit),
             speed: 1.0,
         };
         let client = Client::new(aim, Origin::now());

@@ -323,7 +323,13 @@ impl Open<'_> {
         attempt.refusal = attempt.refusal_kind();
         if let Some(error) = &mut attempt.error {
             let message = std::mem::take(&mut error.message);
-            error.message = self.shared.aim.upstream.redactor().text(message);
+            error.message = self
+                .shared
+                .aim
+                .upstream
+                .redactor()
+                .text(message)
+                .into_owned();
         }
         let wall = self
             .sent

@@ -118,6 +118,45 @@ pub fn session(id: &str, start: f64, end: f64) -> Session {
     }
 }
 
+/// A rig without a sandbox.
+pub fn rig() -> Rig {
+    Rig {
+        version: "0".into(),
+        sandbox: "none".into(),
+        cpu_s: None,
+    }
+}
+
+/// A host of which nothing is known.
+pub fn host() -> Host {
+    Host {
+        os: "os".into(),
+        arch: "arch".into(),
+        cores: None,
+    }
+}
+
+/// A simulated server of which little is known.
+pub fn server() -> Server {
+    Server {
+        profile_file: None,
+        url: "http://127.0.0.1:1".into(),
+        name: "server".into(),
+        simulated: true,
+        speed: None,
+        settings: Vec::new(),
+        version: None,
+        model: "m".into(),
+        models: None,
+        quantization: None,
+        context_tokens: None,
+        context_source: ContextSource::Unknown,
+        context_reported_tokens: None,
+        managed: None,
+        life: Vec::new(),
+    }
+}
+
 /// A run of these sessions before its first round.
 pub fn run(ids: &[&str]) -> Run {
     let spec = |id: &&str| SessionSpec {
@@ -138,33 +177,9 @@ pub fn run(ids: &[&str]) -> Run {
         started_at: "2026-01-01T00:00:00Z".into(),
         state: RunState::Finished,
         stopped_because: None,
-        rig: Rig {
-            version: "0".into(),
-            sandbox: "none".into(),
-            cpu_s: None,
-        },
-        host: Host {
-            os: "os".into(),
-            arch: "arch".into(),
-            cores: None,
-        },
-        server: Server {
-            profile_file: None,
-            url: "http://127.0.0.1:1".into(),
-            name: "server".into(),
-            simulated: true,
-            speed: None,
-            settings: Vec::new(),
-            version: None,
-            model: "m".into(),
-            models: None,
-            quantization: None,
-            context_tokens: None,
-            context_source: ContextSource::Unknown,
-            context_reported_tokens: None,
-            managed: None,
-            life: Vec::new(),
-        },
+        rig: rig(),
+        host: host(),
+        server: server(),
         spec: Spec {
             sessions: ids.iter().map(spec).collect(),
             rounds: 1,
@@ -201,32 +216,16 @@ pub fn fit_run(contexts: &[u64], sessions: &[u32], rounds: u32) -> LoadRun {
         started_at: "2026-01-01T00:00:00Z".into(),
         state: RunState::Finished,
         stopped_because: None,
-        rig: Rig {
-            version: "0".into(),
-            sandbox: "none".into(),
-            cpu_s: None,
-        },
-        host: Host {
-            os: "os".into(),
-            arch: "arch".into(),
-            cores: None,
-        },
+        rig: rig(),
+        host: host(),
         server: Server {
-            profile_file: None,
             name: "flash-next".into(),
-            url: "http://127.0.0.1:1".into(),
-            simulated: true,
             speed: Some(200.0),
-            settings: Vec::new(),
             version: Some("0.1.0".into()),
-            model: "m".into(),
             models: Some(vec!["m".to_owned()]),
-            quantization: None,
             context_tokens: Some(K256),
             context_source: ContextSource::Server,
-            context_reported_tokens: None,
-            managed: None,
-            life: Vec::new(),
+            ..server()
         },
         spec: LoadSpec {
             contexts: contexts.to_vec(),

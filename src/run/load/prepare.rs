@@ -10,8 +10,9 @@ use crate::run::shared::bus::Live;
 use crate::run::shared::command_line::command_line;
 use crate::run::shared::instrument::{host, rig, started_at};
 use crate::run::shared::stalled::{unless_stalled, warm_up_sessions};
+use crate::run::shared::warm_up::aim_at;
 use flashrig_clock::{Origin, Seconds};
-use flashrig_load::{Aim, Client, LoadLimits, WarmUp, calibrate, choose_dialect};
+use flashrig_load::{Client, WarmUp, calibrate, choose_dialect};
 use flashrig_record::{Calibration, LOAD_SCHEMA, LoadRun, LoadSpec, LoadWhat, RunState};
 use flashrig_server::{Connected, Target};
 
@@ -57,16 +58,7 @@ pub async fn aim(
     let dialect = unless_stalled(server, None, limit, choosing)
         .await
         .or_rig()?;
-    let aim = Aim {
-        upstream: server.upstream.clone(),
-        model: server.record.model.clone(),
-        dialect,
-        limits: LoadLimits {
-            first_token: limit,
-            silence: limit,
-        },
-        speed: speed(server),
-    };
+    let aim = aim_at(server, dialect, limit, speed(server));
     Ok(Client::new(aim, origin))
 }
 

@@ -24,7 +24,7 @@ const MASK: &str = "***";
 pub fn command_line(server: Option<&Upstream>) -> Vec<String> {
     let typed = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned());
     let redactor = server.map(Upstream::redactor).cloned().unwrap_or_default();
-    let covered = |arg| redactor.text(arg);
+    let covered = |arg: String| redactor.text(arg).into_owned();
     masked(typed).into_iter().map(covered).collect()
 }
 

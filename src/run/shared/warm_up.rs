@@ -48,22 +48,24 @@ pub async fn warm_up(
     Ok(())
 }
 
+/// What synthetic requests to this server are sent with.
+pub fn aim_at(server: &Connected, dialect: LoadDialect, limit: Duration, speed: f64) -> Aim {
+    Aim {
+        upstream: server.upstream.clone(),
+        model: server.record.model.clone(),
+        dialect,
+        limits: LoadLimits::each(limit),
+        speed,
+    }
+}
+
 async fn try_shapes(
     server: &Connected,
     dialect: LoadDialect,
     limit: Duration,
     served: &mut Served,
 ) -> Result<(), WarmUpError> {
-    let aim = Aim {
-        upstream: server.upstream.clone(),
-        model: server.record.model.clone(),
-        dialect,
-        limits: LoadLimits {
-            first_token: limit,
-            silence: limit,
-        },
-        speed: 1.0,
-    };
+    let aim = aim_at(server, dialect, limit, 1.0);
     for (shape, name) in SHAPES {
         let mut seen = None;
         let (attempt, _) = tokio::select! {

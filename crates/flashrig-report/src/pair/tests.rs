@@ -36,21 +36,11 @@ fn run(simulated: bool, rounds: Vec<Round>) -> Run {
             cores: Some(2),
         },
         server: Server {
-            profile_file: None,
             name: "sim".into(),
-            url: "http://127.0.0.1:1".into(),
             simulated,
             speed: simulated.then_some(2.0),
-            settings: Vec::new(),
-            version: None,
-            model: "m".into(),
             models: Some(vec!["m".to_owned()]),
-            quantization: None,
-            context_tokens: None,
-            context_source: ContextSource::Unknown,
-            context_reported_tokens: None,
-            managed: None,
-            life: Vec::new(),
+            ..flashrig_record::testing::server()
         },
         spec: Spec {
             sessions: vec![spec("fix-bug"), spec("add-flag")],

@@ -13,8 +13,8 @@ use super::launch::HOST;
 use super::state::{Log, Plan, Shared, State};
 use super::{ended, port};
 use crate::log::LogIndex;
-use flashrig_http::Secret;
 use flashrig_http::ask;
+use flashrig_http::{Redactor, Secret};
 use flashrig_process::{
     LeaderExit, OomKills, Output, OutputLimits, Prepared, Running, Sandbox, Spec, StopReason,
 };
@@ -64,7 +64,8 @@ pub(super) async fn begin(
     };
     shared.follow(log.clone());
     plan.log_index.begin();
-    let (log_index, secrets) = (plan.log_index.clone(), plan.launch.secrets.clone());
+    let log_index = plan.log_index.clone();
+    let secrets = Redactor::new(plan.launch.secrets.iter().map(Secret::expose));
     let pump = tokio::spawn(pump(log, log_index, secrets));
     let mut begun = Begun {
         running,
@@ -194,7 +195,7 @@ fn spec(plan: &Plan) -> Spec {
 }
 
 /// Hands the lines of the log on as they come, each with the time at which it was read.
-async fn pump(log: Log, log_index: LogIndex, secrets: Vec<Secret>) {
+async fn pump(log: Log, log_index: LogIndex, secrets: Redactor) {
     let Log { lines, handed_on } = log;
     let mut lost = 0;
     let mut count_lost = || {
@@ -204,12 +205,7 @@ async fn pump(log: Log, log_index: LogIndex, secrets: Vec<Secret>) {
     };
     let mut since = 0_u32;
     while let Some(line) = lines.next().await {
-        let mut text = line.text();
-        for secret in &secrets {
-            let masked = secret.masked_in(bytes::Bytes::from(text.into_owned()));
-            text = String::from_utf8_lossy(&masked).into_owned().into();
-        }
-        log_index.line(line.stamp, &text);
+        log_index.line(line.stamp, &secrets.text(line.text()));
         handed_on.fetch_add(1, Ordering::Relaxed);
         since += 1;
         if since == COUNT_EVERY {

@@ -18,7 +18,7 @@ use super::pattern::{LogEvent, LogEventKind, LogPattern, LogReader};
 use super::tailer::{FollowError, Follower, LineSink, follow};
 use super::writer::{Keeping, LogWriter, keep};
 use flashrig_clock::{Origin, Stamp};
-use flashrig_http::Secret;
+use flashrig_http::{Redactor, Secret};
 
 /// Lines that are kept for error messages.
 const LAST_LINES: usize = 40;
@@ -38,7 +38,7 @@ pub struct LogIndex(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     reader: LogReader,
-    key: Option<Secret>,
+    redactor: Redactor,
     inner: Mutex<Inner>,
     log_writer: Arc<LogWriter>,
     follower: Mutex<Option<Follower>>,
@@ -85,7 +85,7 @@ impl LogIndex {
     pub fn masking(patterns: Vec<LogPattern>, key: Option<Secret>) -> Self {
         Self(Arc::new(Shared {
             reader: LogReader::new(patterns),
-            key,
+            redactor: Redactor::new(key.as_ref().map(Secret::expose)),
             ..Shared::default()
         }))
     }
@@ -247,13 +247,7 @@ impl Shared {
             let drives = |c: char| c.is_control() && c != '\t';
             line = Cow::Owned(line.replace(drives, "\u{fffd}"));
         }
-        if let Some(key) = &self.key
-            && line.contains(key.expose())
-        {
-            let masked = key.masked_in(line.into_owned().into());
-            line = Cow::Owned(String::from_utf8_lossy(&masked).into_owned());
-        }
-        line
+        self.redactor.text(line)
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {

@@ -5,9 +5,9 @@ use flashrig_clock::Seconds;
 use flashrig_record::testing;
 use flashrig_record::testing::{said, texts};
 use flashrig_record::{
-    Arm, ArmKind, Figure, FigureKind, FigureOf, Functional, Host, LifeKind, Proven, Rig, Round,
-    RunState, SWEEP_SCHEMA, ServerLife, SettingProof, SweepSetting, SweepSpec, SweepVerdict,
-    UnitBegun, UnitServer,
+    Arm, ArmKind, Figure, FigureKind, FigureOf, Functional, LifeKind, Proven, Round, RunState,
+    SWEEP_SCHEMA, ServerLife, SettingProof, SweepSetting, SweepSpec, SweepVerdict, UnitBegun,
+    UnitServer,
 };
 use flashrig_record::{LifeFact, ProofSource, SweepWarning, UnitFault, VerdictReason};
 
@@ -28,16 +28,8 @@ pub(crate) fn sweep(measures: &str, values: &[&str], rounds: u32) -> Sweep {
         started_at: "2026-01-01T00:00:00Z".into(),
         state: RunState::Finished,
         stopped_because: None,
-        rig: Rig {
-            version: "0".into(),
-            sandbox: "none".into(),
-            cpu_s: None,
-        },
-        host: Host {
-            os: "os".into(),
-            arch: "arch".into(),
-            cores: None,
-        },
+        rig: testing::rig(),
+        host: testing::host(),
         spec: SweepSpec {
             server: "sim".into(),
             profile_sha256: "p".into(),

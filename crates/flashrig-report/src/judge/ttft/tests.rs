@@ -81,21 +81,10 @@ fn run(agents: &[u32], measured: Vec<Measured>) -> LoadRun {
             cores: None,
         },
         server: Server {
-            profile_file: None,
             name: "s".to_owned(),
             url: "http://h:1".to_owned(),
             simulated: false,
-            speed: None,
-            version: None,
-            model: "m".to_owned(),
-            models: None,
-            context_tokens: None,
-            context_source: flashrig_record::ContextSource::Unknown,
-            context_reported_tokens: None,
-            settings: Vec::new(),
-            quantization: None,
-            managed: None,
-            life: Vec::new(),
+            ..flashrig_record::testing::server()
         },
         spec: LoadSpec {
             contexts: vec![2048],
