@@ -3,12 +3,15 @@
 pub mod fit;
 pub mod grid;
 pub mod resume;
+pub mod rounds;
 pub mod search;
 pub mod server;
 pub mod sweep;
 
 use std::sync::Arc;
 use std::time::Duration;
+
+use rounds::Rounds;
 
 use crate::agent::{CommandLine, Found, Profile};
 use crate::task::Task;
@@ -65,7 +68,7 @@ pub struct Plan {
     /// The sessions of every arm.
     pub sessions: Vec<SessionPlan>,
     /// Scored rounds.
-    pub rounds: u32,
+    pub rounds: Rounds,
     /// Cache policy.
     pub cache: CachePolicy,
     /// Slowdown thresholds.
@@ -88,7 +91,7 @@ impl Plan {
     /// Names the sessions after their tasks; a task that comes again gets a number.
     pub fn new(
         wanted: Vec<(Arc<Task>, Arc<Agent>)>,
-        rounds: u32,
+        rounds: Rounds,
         cache: CachePolicy,
         thresholds: Thresholds,
         time_limit: Option<Duration>,

@@ -86,8 +86,11 @@ pub struct Host {
 pub struct Spec {
     /// The sessions of each arm.
     pub sessions: Vec<SessionSpec>,
-    /// Number of rounds planned.
+    /// Number of rounds planned; with `auto_rounds` the most.
     pub rounds: u32,
+    /// How the number of rounds follows from what they show; `null` when it was fixed.
+    #[serde(default)]
+    pub auto_rounds: Option<AutoRounds>,
     /// Cache policy.
     pub cache: CachePolicy,
     /// Time limit given on the command line, for every session.
@@ -114,6 +117,15 @@ pub struct Spec {
     /// Whether the server was brought back to a known state before each arm.
     #[serde(default)]
     pub reset: bool,
+}
+
+/// Rounds go on until the time verdict is settled, or a budget is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AutoRounds {
+    /// The verdict is not looked at before this many rounds.
+    pub at_least: u32,
+    /// No round begins after so long since the first one's start; `null` without such a limit.
+    pub max_time_s: Option<Seconds>,
 }
 
 /// A gate.

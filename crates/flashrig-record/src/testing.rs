@@ -183,6 +183,7 @@ pub fn run(ids: &[&str]) -> Run {
         spec: Spec {
             sessions: ids.iter().map(spec).collect(),
             rounds: 1,
+            auto_rounds: None,
             cache: CachePolicy::Keep,
             time_limit_s: None,
             thresholds: THRESHOLDS,
@@ -231,6 +232,7 @@ pub fn fit_run(contexts: &[u64], sessions: &[u32], rounds: u32) -> LoadRun {
             contexts: contexts.to_vec(),
             sessions: sessions.to_vec(),
             rounds,
+            auto_rounds: None,
             checks: CHECKS,
             answer_tokens: 100,
             seed: 1,

@@ -1,5 +1,6 @@
 //! Judgement: from measured sessions to splits, valid rounds and verdicts. Pure; no I/O.
 
+mod claim;
 mod egress;
 pub mod fit;
 mod functional;
@@ -19,6 +20,7 @@ mod warnings;
 
 use flashrig_record::{Functional, Run, RunState, TimeVerdict, Verdict};
 
+pub use claim::{Claim, Slowdowns};
 pub use egress::egress;
 pub use functional::session_failures;
 pub use models::other_models;
@@ -27,6 +29,7 @@ pub use routes::{amplification, missing_fields, models_asked, unknown_routes};
 pub use server_event::server_events;
 pub use split::split;
 pub use summary::traffic;
+pub use time::is_settled;
 
 /// Judges a run by the rounds that it has.
 pub fn verdict(run: &Run, state: RunState) -> Verdict {
@@ -37,13 +40,14 @@ pub fn verdict(run: &Run, state: RunState) -> Verdict {
     warnings.extend(gated::warnings(run));
     Verdict {
         functional,
-        time: time.verdict,
+        time: time.claim.verdict,
         worst_slowdown: time.worst,
+        evidence: time.claim.evidence,
         worst_session: time.worst_session,
         together_over_back_to_back: time.together_over_back_to_back,
         gated: gated::judge(run),
         sessions: time.sessions,
-        rounds_needed: time.rounds_needed,
+        rounds_needed: time.claim.rounds_needed,
         reasons,
         warnings,
     }
@@ -52,22 +56,28 @@ pub fn verdict(run: &Run, state: RunState) -> Verdict {
 /// The answer of a run, as its exit code tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Pass or warning.
+    /// Pass or warning, or one of the two.
     Yes,
-    /// Functional or time fail.
+    /// Functional or time fail, or a warning for which a fail is not excluded.
     No,
     /// The rig, its surroundings or every round failed.
     NotMeasured,
-    /// The interval straddles a threshold.
+    /// The rounds prove nothing about the thresholds.
     Inconclusive,
 }
 
 /// What the verdict answers.
 pub fn answer(verdict: &Verdict) -> Answer {
     match (verdict.functional, verdict.time) {
-        (Functional::Fail, _) | (_, TimeVerdict::Fail) => Answer::No,
+        (Functional::Fail, _) | (_, TimeVerdict::Fail | TimeVerdict::WarnOrFail) => Answer::No,
         (Functional::Unknown, _) | (_, TimeVerdict::Unknown) => Answer::NotMeasured,
         (_, TimeVerdict::Inconclusive) => Answer::Inconclusive,
-        (_, TimeVerdict::Pass | TimeVerdict::Warn | TimeVerdict::NotCompared) => Answer::Yes,
+        (
+            _,
+            TimeVerdict::Pass
+            | TimeVerdict::PassOrWarn
+            | TimeVerdict::Warn
+            | TimeVerdict::NotCompared,
+        ) => Answer::Yes,
     }
 }

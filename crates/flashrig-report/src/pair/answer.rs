@@ -4,7 +4,7 @@
 use super::makespans::soonest;
 use super::sessions::is_done;
 use crate::figures::times;
-use crate::head::{rounds, unfinished};
+use crate::head::{claim, rounds, unfinished};
 use flashrig_record::{Run, TimeVerdict, Verdict};
 
 /// The parts of the answer.
@@ -16,25 +16,19 @@ pub fn answer(run: &Run, verdict: &Verdict) -> Vec<String> {
     }
     parts.push(done(run));
     let compared = verdict.worst_slowdown.n;
-    let word = match verdict.time {
-        TimeVerdict::NotCompared => {
-            parts.push("nothing is compared: there is one session".to_owned());
-            return parts;
-        }
-        _ if compared == 0 => {
-            parts.push("nothing is compared: no round is valid".to_owned());
-            return parts;
-        }
-        TimeVerdict::Pass => "pass",
-        TimeVerdict::Warn => "warning",
-        TimeVerdict::Fail => "fail",
-        TimeVerdict::Inconclusive => "inconclusive",
-        TimeVerdict::Unknown => "unknown",
-    };
+    if verdict.time == TimeVerdict::NotCompared {
+        parts.push("nothing is compared: there is one session".to_owned());
+        return parts;
+    }
+    if compared == 0 {
+        parts.push("nothing is compared: no round is valid".to_owned());
+        return parts;
+    }
     parts.extend(soonest(verdict));
     let slowest = times(verdict.worst_slowdown.value);
-    parts.push(format!("slowest session {slowest} ({word})"));
-    parts.extend(rounds(compared, run.spec.rounds));
+    let claim = claim(verdict.time, verdict.evidence.as_ref());
+    parts.push(format!("slowest session {slowest} ({claim})"));
+    parts.extend(rounds(compared, run.spec.rounds, run.spec.auto_rounds));
     parts
 }
 

@@ -45,6 +45,7 @@ fn run(simulated: bool, rounds: Vec<Round>) -> Run {
         spec: Spec {
             sessions: vec![spec("fix-bug"), spec("add-flag")],
             rounds: 1,
+            auto_rounds: None,
             cache: CachePolicy::Cold,
             time_limit_s: None,
             thresholds: Thresholds {
