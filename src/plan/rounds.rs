@@ -89,7 +89,7 @@ impl Rounds {
     /// equally often.
     pub fn looks_after(&self, round: u32) -> bool {
         self.auto
-            .is_some_and(|auto| round >= auto.at_least && round % 2 == 0)
+            .is_some_and(|auto| round >= auto.at_least && round.is_multiple_of(2))
     }
 
     /// Whether no round begins any more, so long after the first one began.

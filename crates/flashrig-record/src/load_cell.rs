@@ -59,6 +59,21 @@ pub struct Cell {
     pub reasons: Vec<CellReason>,
 }
 
+impl Cell {
+    /// Whether more rounds have nothing to add: its verdict about time is proven, or something else
+    /// than time decides.
+    pub fn is_settled(&self) -> bool {
+        match self.verdict {
+            CellVerdict::Pass | CellVerdict::Warn | CellVerdict::Fail => self.evidence.is_some(),
+            CellVerdict::Refused | CellVerdict::Recall | CellVerdict::Error => true,
+            CellVerdict::PassOrWarn
+            | CellVerdict::WarnOrFail
+            | CellVerdict::Inconclusive
+            | CellVerdict::Unknown => false,
+        }
+    }
+}
+
 /// A slowdown over rounds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Slowdown {
@@ -150,14 +165,6 @@ pub enum CellVerdict {
 }
 
 impl CellVerdict {
-    /// Whether more rounds have nothing to add to it.
-    pub fn is_settled(self) -> bool {
-        !matches!(
-            self,
-            Self::PassOrWarn | Self::WarnOrFail | Self::Inconclusive | Self::Unknown
-        )
-    }
-
     /// The verdict as people read it.
     pub fn label(self) -> &'static str {
         match self {

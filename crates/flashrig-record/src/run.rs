@@ -100,6 +100,9 @@ pub struct Spec {
     /// The gate of the arm `gated`; `null` when there is no such arm, which is the default.
     #[serde(default)]
     pub gate: Option<GateSpec>,
+    /// Whether the sessions ran back to back twice, and never together.
+    #[serde(default)]
+    pub against_itself: bool,
     /// Longer prompts, in estimated tokens, are refused by the gateway; `null` when none are.
     #[serde(default)]
     pub max_prompt_tokens: Option<u64>,
@@ -212,15 +215,23 @@ pub enum ArmKind {
     Gated,
     /// One after the other.
     BackToBack,
+    /// The same once more: what two equal arms differ by, the measurement itself makes.
+    BackToBackAgain,
 }
 
 impl ArmKind {
+    /// Whether one session at a time runs.
+    pub fn is_serial(self) -> bool {
+        matches!(self, Self::BackToBack | Self::BackToBackAgain)
+    }
+
     /// The name as people read it.
     pub fn label(self) -> &'static str {
         match self {
             Self::Together => "together",
             Self::Gated => "gated",
             Self::BackToBack => "back to back",
+            Self::BackToBackAgain => "back to back again",
         }
     }
 
@@ -230,6 +241,7 @@ impl ArmKind {
             Self::Together => "together",
             Self::Gated => "gated",
             Self::BackToBack => "back_to_back",
+            Self::BackToBackAgain => "back_to_back_again",
         }
     }
 }

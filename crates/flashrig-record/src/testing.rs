@@ -188,6 +188,7 @@ pub fn run(ids: &[&str]) -> Run {
             time_limit_s: None,
             thresholds: THRESHOLDS,
             gate: None,
+            against_itself: false,
             max_prompt_tokens: None,
             answer_probes: false,
             stable_prefix: None,

@@ -25,6 +25,10 @@ pub struct Verdict {
     /// The same for the arm `gated`; `null` when there is none. The time verdict is not its.
     #[serde(default)]
     pub gated: Option<GatedVerdict>,
+    /// The second arm over the first of a run of `--against-itself`, which has no other verdict about
+    /// time; `null` otherwise.
+    #[serde(default)]
+    pub against_itself: Option<AgainstItself>,
     /// Every session's slowdown, in the order of the plan.
     pub sessions: Vec<SessionSlowdown>,
     /// Valid rounds in all, those measured included, that would settle the time verdict if the
@@ -46,6 +50,30 @@ pub struct GatedVerdict {
     pub gated_over_back_to_back: Ratio,
     /// Makespan gated over makespan together; below 1 the gate pays.
     pub gated_over_together: Ratio,
+}
+
+/// What two equal arms differ by: the scatter of the measurement itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AgainstItself {
+    /// Sum of walls of the second arm over that of the first.
+    pub overall: Ratio,
+    /// For each session its wall in the second arm over that in the first.
+    pub sessions: Vec<SessionRatio>,
+    /// The largest factor between two walls of one session in one round, either way; `null` without
+    /// a valid round. A slowdown below it may be scatter alone.
+    pub largest_factor: Option<f64>,
+    /// Whether a session's arms differ although they are equal, with 95% confidence over all
+    /// sessions; `null` below two valid rounds.
+    pub differs: Option<bool>,
+}
+
+/// A session's ratio.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionRatio {
+    /// Session name.
+    pub id: String,
+    /// The ratio.
+    pub ratio: Ratio,
 }
 
 /// The functional verdict.

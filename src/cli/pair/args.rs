@@ -37,6 +37,10 @@ pub struct PairArgs {
     /// Begin no round after this time, e.g. 2h; implies --rounds auto
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub max_time: Option<Duration>,
+    /// Run the sessions back to back twice and never together: shows by how much times differ on
+    /// your set-up when nothing does. 4 rounds unless you give another number
+    #[arg(long, conflicts_with_all = ["gated", "gate", "max_time"])]
+    pub against_itself: bool,
     /// How the runs use the server's prompt cache
     #[arg(long, value_enum, default_value_t = Cache::Cold)]
     pub cache: Cache,

@@ -49,6 +49,11 @@ pub fn request(args: &PairArgs, project: &Path) -> Result<Request, Failure> {
         ));
     }
     Rounds::new(args.rounds, args.max_time, RoundsAsked::Auto).or_usage()?;
+    if args.against_itself && args.rounds == Some(RoundsAsked::Auto) {
+        return Err(usage(
+            "--against-itself has no verdict for --rounds auto to wait for; give a number of rounds",
+        ));
+    }
     if args.first_token_limit.is_zero() {
         return Err(usage(
             "--first-token-limit 0s leaves no time for a first token; give a longer one, e.g. 10m",
@@ -85,6 +90,7 @@ pub fn request(args: &PairArgs, project: &Path) -> Result<Request, Failure> {
             Cache::Keep => CachePolicy::Keep,
         },
         thresholds: Thresholds { pass, fail },
+        against_itself: args.against_itself,
         gate: gate(args)?,
         max_prompt_tokens: args.max_prompt,
         answer_probes: args.answer_probes,

@@ -28,6 +28,9 @@ use flashrig_process::Sandbox;
 use flashrig_record::{RUN_SCHEMA, Run, RunState, Spec};
 use flashrig_server::Watcher;
 
+/// Rounds of a run against itself, when none were asked for.
+const AGAINST_ITSELF_ROUNDS: u32 = 4;
+
 /// Prepares a run: the server is reached and warmed up, agents are found, bases made.
 ///
 /// # Errors
@@ -98,6 +101,7 @@ pub async fn prepare(
             time_limit_s: request.time_limit.map(Seconds::from),
             thresholds: plan.thresholds,
             gate: plan.gate,
+            against_itself: plan.against_itself,
             max_prompt_tokens: plan.max_prompt_tokens,
             answer_probes: plan.answer_probes,
             stable_prefix: request.stable_prefix.clone(),
@@ -146,7 +150,9 @@ fn plan(
     agents: &BTreeMap<String, Arc<Agent>>,
     simulated: bool,
 ) -> Result<Plan, Refused> {
-    let default = if simulated {
+    let default = if request.against_itself {
+        RoundsAsked::Fixed(AGAINST_ITSELF_ROUNDS)
+    } else if simulated {
         RoundsAsked::Fixed(1)
     } else {
         RoundsAsked::Auto
@@ -166,6 +172,7 @@ fn plan(
     );
     Ok(Plan {
         gate: request.gate,
+        against_itself: request.against_itself,
         max_prompt_tokens: request.max_prompt_tokens,
         answer_probes: request.answer_probes,
         first_token_limit: request.first_token_limit,

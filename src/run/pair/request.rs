@@ -36,6 +36,8 @@ pub struct Request {
     pub cache: CachePolicy,
     /// Slowdown thresholds.
     pub thresholds: Thresholds,
+    /// Whether the sessions run back to back twice, and never together.
+    pub against_itself: bool,
     /// The gate of the third arm.
     pub gate: Option<GateSpec>,
     /// The longest prompt that the gateway lets through, in tokens.

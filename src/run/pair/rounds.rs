@@ -59,7 +59,7 @@ async fn rounds(context: &Context) -> anyhow::Result<()> {
         if round > 1 && planned.is_over(began.elapsed()) {
             return Ok(());
         }
-        let kinds = arm_order(round, context.plan.gate.is_some());
+        let kinds = arm_order(round, context.plan.arms());
         let Some((arms, lost)) = arms(context, round, &kinds).await? else {
             return Ok(());
         };

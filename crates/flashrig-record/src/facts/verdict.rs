@@ -195,6 +195,11 @@ pub enum Warning {
         /// Whether the limit of time ended them, and not the largest number of rounds.
         by_time: bool,
     },
+    /// Two equal arms differ: something else than company changes the times.
+    EqualArmsDiffer {
+        /// The largest factor between two walls of one session in one round.
+        factor: f64,
+    },
     /// The number of rounds is odd: one order of the arms came more often than the other.
     UnbalancedOrder {
         /// Rounds compared.

@@ -265,6 +265,12 @@ impl Display for Warning {
                 },
                 plural(*rounds, "round")
             ),
+            Self::EqualArmsDiffer { factor } => write!(
+                f,
+                "the two equal arms differ, by up to {factor:.2} times: something changes the times \
+                 that has nothing to do with company, so slowdowns of this set-up are not to be \
+                 trusted"
+            ),
             Self::UnbalancedOrder { rounds } => write!(
                 f,
                 "{rounds} rounds are an odd number: one arm ran first once more often than the other, so \

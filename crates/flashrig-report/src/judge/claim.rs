@@ -85,6 +85,11 @@ impl Slowdowns<'_> {
         }
     }
 
+    /// Whether more rounds have nothing to add: the verdict is settled, and proven.
+    pub fn is_settled(&self) -> bool {
+        self.bounds().is_some() && self.verdict().is_settled()
+    }
+
     /// At least and at most.
     fn bounds(&self) -> Option<[f64; 2]> {
         let high = at_most(self.per_session, self.looks)?;

@@ -1,5 +1,6 @@
 //! Judgement: from measured sessions to splits, valid rounds and verdicts. Pure; no I/O.
 
+mod against_itself;
 mod claim;
 mod egress;
 pub mod fit;
@@ -18,7 +19,7 @@ mod time;
 pub mod ttft;
 mod warnings;
 
-use flashrig_record::{Functional, Run, RunState, TimeVerdict, Verdict};
+use flashrig_record::{Functional, Placed, Run, RunState, TimeVerdict, Verdict};
 
 pub use claim::{Claim, Slowdowns};
 pub use egress::egress;
@@ -38,6 +39,9 @@ pub fn verdict(run: &Run, state: RunState) -> Verdict {
     reasons.extend(time.reasons);
     let mut warnings = time.warnings;
     warnings.extend(gated::warnings(run));
+    let against_itself = against_itself::judge(run);
+    let differ = against_itself.as_ref().and_then(against_itself::warning);
+    warnings.extend(differ.map(Placed::from));
     Verdict {
         functional,
         time: time.claim.verdict,
@@ -46,6 +50,7 @@ pub fn verdict(run: &Run, state: RunState) -> Verdict {
         worst_session: time.worst_session,
         together_over_back_to_back: time.together_over_back_to_back,
         gated: gated::judge(run),
+        against_itself,
         sessions: time.sessions,
         rounds_needed: time.claim.rounds_needed,
         reasons,

@@ -30,7 +30,7 @@ pub fn judge(run: &Run) -> Time {
         .zip(&per_session)
         .map(|(id, values)| summarise(id, values, &valid))
         .collect();
-    if ids.len() == 1 && !valid.is_empty() {
+    if run.spec.against_itself || (ids.len() == 1 && !valid.is_empty()) {
         return nothing_compared(run, &valid);
     }
     let worst = worst(&per_session);
@@ -66,7 +66,8 @@ pub fn judge(run: &Run) -> Time {
 fn rounds_of(run: &Run, compared: usize, claim: &Claim) -> Option<Warning> {
     let ran = u32::try_from(run.rounds.len()).unwrap_or(u32::MAX);
     if run.spec.auto_rounds.is_some() {
-        let is_over = run.state != RunState::Interrupted && !claim.verdict.is_settled();
+        let is_settled = claim.evidence.is_some() && claim.verdict.is_settled();
+        let is_over = run.state != RunState::Interrupted && !is_settled;
         let by_time = ran < run.spec.rounds;
         return is_over.then_some(Warning::BudgetUsed {
             rounds: ran,
@@ -81,9 +82,7 @@ fn rounds_of(run: &Run, compared: usize, claim: &Claim) -> Option<Warning> {
 pub fn is_settled(run: &Run) -> bool {
     let valid = compared(run, ArmKind::Together, ArmKind::BackToBack);
     let per_session = slowdowns_of(run, &valid);
-    slowdowns_judged(run, &per_session, &censored(run))
-        .verdict()
-        .is_settled()
+    slowdowns_judged(run, &per_session, &censored(run)).is_settled()
 }
 
 fn slowdowns_judged<'a>(run: &Run, per_session: &'a [Vec<f64>], censored: &[u32]) -> Slowdowns<'a> {

@@ -17,6 +17,23 @@ pub fn makespans(run: &Run, verdict: &Verdict, page: &mut Page) {
     let alone = middle(&arms(run, ArmKind::BackToBack), |a| {
         a.sum_of_walls_s.map(|m| m.0)
     });
+    if let Some(judged) = &verdict.against_itself {
+        let again = middle(&arms(run, ArmKind::BackToBackAgain), |a| {
+            a.sum_of_walls_s.map(|m| m.0)
+        });
+        page.line(&format!(
+            "Back to back {} · again {}",
+            seconds(alone),
+            seconds(again)
+        ));
+        if judged.overall.value.is_some() {
+            page.line(&format!(
+                "  again over first {}",
+                of_rounds(&judged.overall)
+            ));
+        }
+        return;
+    }
     let mut times = vec![format!("Together {}", makespan(ArmKind::Together))];
     if run.spec.gate.is_some() {
         times.push(format!("gated {}", makespan(ArmKind::Gated)));

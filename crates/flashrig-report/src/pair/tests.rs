@@ -46,6 +46,7 @@ fn run(simulated: bool, rounds: Vec<Round>) -> Run {
             sessions: vec![spec("fix-bug"), spec("add-flag")],
             rounds: 1,
             auto_rounds: None,
+            against_itself: false,
             cache: CachePolicy::Cold,
             time_limit_s: None,
             thresholds: Thresholds {

@@ -166,7 +166,7 @@ async fn measure_all(context: &FitContext) -> anyhow::Result<()> {
 fn settled_cells(context: &FitContext) -> anyhow::Result<Vec<(u64, u32)>> {
     let run = context.run().context("the record is gone")?;
     let cells = cells(&run).into_iter();
-    let settled = cells.filter(|cell| cell.verdict.is_settled());
+    let settled = cells.filter(Cell::is_settled);
     Ok(settled.map(|c| (c.context_tokens, c.sessions)).collect())
 }
 
@@ -193,7 +193,7 @@ async fn search(context: &FitContext, context_tokens: u64) -> anyhow::Result<()>
             take(context, step).await?;
             let run = context.run().context("the record is gone")?;
             let cell = judge_cell(&run, context_tokens, size);
-            let is_settled = size == 1 || cell.verdict.is_settled();
+            let is_settled = size == 1 || cell.is_settled();
             if rounds.auto.is_some() && (size == 1 || rounds.looks_after(step.round)) && is_settled
             {
                 break;
