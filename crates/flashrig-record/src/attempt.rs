@@ -53,6 +53,8 @@ pub struct Clocks {
 
 /// The kind of a refusal by the gateway because the prompt is above `--max-prompt`.
 pub const PROMPT_TOO_LONG: &str = "context_length_exceeded";
+/// The kind of the error of an attempt that the server redirected, which is never followed.
+pub const REDIRECTED: &str = "redirected";
 
 /// Which of the waiting requests the gate lets in next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
