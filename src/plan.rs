@@ -3,12 +3,15 @@
 pub mod fit;
 pub mod grid;
 pub mod resume;
+pub mod rounds;
 pub mod search;
 pub mod server;
 pub mod sweep;
 
 use std::sync::Arc;
 use std::time::Duration;
+
+use rounds::Rounds;
 
 use crate::agent::{CommandLine, Found, Profile};
 use crate::task::Task;
@@ -65,13 +68,15 @@ pub struct Plan {
     /// The sessions of every arm.
     pub sessions: Vec<SessionPlan>,
     /// Scored rounds.
-    pub rounds: u32,
+    pub rounds: Rounds,
     /// Cache policy.
     pub cache: CachePolicy,
     /// Slowdown thresholds.
     pub thresholds: Thresholds,
     /// The gate of the third arm, when there is one.
     pub gate: Option<GateSpec>,
+    /// Whether the sessions run back to back twice, and never together.
+    pub against_itself: bool,
     /// The longest prompt that the gateway lets through, in tokens.
     pub max_prompt_tokens: Option<u64>,
     /// Whether the gateway answers probes itself.
@@ -88,7 +93,7 @@ impl Plan {
     /// Names the sessions after their tasks; a task that comes again gets a number.
     pub fn new(
         wanted: Vec<(Arc<Task>, Arc<Agent>)>,
-        rounds: u32,
+        rounds: Rounds,
         cache: CachePolicy,
         thresholds: Thresholds,
         time_limit: Option<Duration>,
@@ -116,12 +121,23 @@ impl Plan {
             cache,
             thresholds,
             gate: None,
+            against_itself: false,
             max_prompt_tokens: None,
             answer_probes: false,
             first_token_limit: Duration::MAX,
             reset: false,
             allow_egress: Vec::new(),
         }
+    }
+
+    /// The arms of a round, in the order of the first round.
+    pub fn arms(&self) -> Vec<ArmKind> {
+        if self.against_itself {
+            return vec![ArmKind::BackToBack, ArmKind::BackToBackAgain];
+        }
+        let gated = self.gate.map(|_| ArmKind::Gated);
+        let first = [ArmKind::Together].into_iter().chain(gated);
+        first.chain([ArmKind::BackToBack]).collect()
     }
 
     /// The sessions as recorded.
@@ -141,14 +157,10 @@ impl Plan {
 /// The order of arms in a round, from 1, so that what changes over time does not always fall on
 /// the same arm. Two arms alternate. Three rotate, and after each full turn the rotation goes
 /// backwards, so that six rounds hold every order once.
-pub fn arm_order(round: u32, gated: bool) -> Vec<ArmKind> {
-    let mut kinds = vec![ArmKind::Together, ArmKind::BackToBack];
-    if gated {
-        kinds.insert(1, ArmKind::Gated);
-    }
+pub fn arm_order(round: u32, mut kinds: Vec<ArmKind>) -> Vec<ArmKind> {
     let count = kinds.len();
     let index = usize::try_from(round.saturating_sub(1)).unwrap_or(0);
-    if gated && (index / count) % 2 == 1 {
+    if count > 2 && (index / count) % 2 == 1 {
         kinds.reverse();
     }
     kinds.rotate_left(index % count);
@@ -159,23 +171,26 @@ pub fn arm_order(round: u32, gated: bool) -> Vec<ArmKind> {
 mod tests {
     use super::*;
 
+    const BOTH: [ArmKind; 2] = [ArmKind::Together, ArmKind::BackToBack];
+    const ALL: [ArmKind; 3] = [ArmKind::Together, ArmKind::Gated, ArmKind::BackToBack];
+
     #[test]
     fn arms_alternate_from_round_to_round() {
-        assert_eq!(arm_order(1, false)[0], ArmKind::Together);
-        assert_eq!(arm_order(2, false)[0], ArmKind::BackToBack);
-        assert_eq!(arm_order(3, false)[0], ArmKind::Together);
-        assert_eq!(arm_order(4, false).len(), 2);
+        assert_eq!(arm_order(1, BOTH.to_vec())[0], ArmKind::Together);
+        assert_eq!(arm_order(2, BOTH.to_vec())[0], ArmKind::BackToBack);
+        assert_eq!(arm_order(3, BOTH.to_vec())[0], ArmKind::Together);
+        assert_eq!(arm_order(4, BOTH.to_vec()).len(), 2);
     }
 
     #[test]
     fn three_arms_each_come_first_once_in_three_rounds_and_in_every_order_in_six() {
-        let first: Vec<ArmKind> = (1..=3).map(|r| arm_order(r, true)[0]).collect();
+        let first: Vec<ArmKind> = (1..=3).map(|r| arm_order(r, ALL.to_vec())[0]).collect();
         assert_eq!(
             first,
             [ArmKind::Together, ArmKind::Gated, ArmKind::BackToBack]
         );
         let orders: std::collections::HashSet<Vec<ArmKind>> =
-            (1..=6).map(|r| arm_order(r, true)).collect();
+            (1..=6).map(|r| arm_order(r, ALL.to_vec())).collect();
         assert_eq!(orders.len(), 6);
     }
 }

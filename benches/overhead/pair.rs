@@ -101,7 +101,9 @@ impl Reported {
                 What::SessionEnded { arm, session, .. } => {
                     let exec = session.started_s.expect("an agent did not start").0;
                     match arm {
-                        ArmKind::BackToBack => reported.alone.push(seconds(exec - turn)),
+                        ArmKind::BackToBack | ArmKind::BackToBackAgain => {
+                            reported.alone.push(seconds(exec - turn))
+                        }
                         ArmKind::Together | ArmKind::Gated => execs.push(exec - began),
                     }
                     turn = at;

@@ -185,6 +185,7 @@ fn spec(args: &TtftArgs) -> Result<LoadSpec, Failure> {
         contexts: vec![args.prompt],
         sessions: args.agents.0.clone(),
         rounds: args.rounds,
+        auto_rounds: None,
         checks: 0,
         answer_tokens: args.answer_tokens,
         seed: args.seed.unwrap_or_else(loading::new_seed),

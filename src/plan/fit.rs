@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Refused;
 use super::grid::sizes;
+use super::rounds::{Rounds, RoundsAsked};
 use flashrig_config::{format_tokens, plural};
 use flashrig_record::{LoadSpec, RecallRule, Server, SideSpec, Thresholds};
 
@@ -20,7 +21,9 @@ pub struct Asked {
     /// Numbers of sessions.
     pub sessions: Option<Vec<u32>>,
     /// How often each combination is measured.
-    pub rounds: Option<u32>,
+    pub rounds: Option<RoundsAsked>,
+    /// No round begins after so long.
+    pub max_time: Option<Duration>,
     /// Whether the largest number that fits is searched for.
     pub search: bool,
     /// Warm turns of each session.
@@ -51,11 +54,15 @@ pub struct Asked {
     pub reset: bool,
 }
 
-/// The experiment that was asked for; `new_seed` is for one that none was asked for.
+/// Rounds of a simulated server, whose times hardly scatter.
+pub const SIMULATED_ROUNDS: RoundsAsked = RoundsAsked::Fixed(3);
+
+/// The experiment that was asked for; `new_seed` is for one that none was asked for, `rounds` for
+/// their number.
 ///
 /// # Errors
 /// The first option that makes no sense.
-pub fn spec(asked: &Asked, new_seed: u64) -> Result<LoadSpec, Refused> {
+pub fn spec(asked: &Asked, new_seed: u64, rounds: RoundsAsked) -> Result<LoadSpec, Refused> {
     let thresholds = Thresholds {
         pass: asked.pass_below.unwrap_or(1.5),
         fail: asked.fail_above.unwrap_or(2.0),
@@ -67,6 +74,7 @@ pub fn spec(asked: &Asked, new_seed: u64) -> Result<LoadSpec, Refused> {
              at least 1, the first not above the second"
         )));
     }
+    let rounds = Rounds::new(asked.rounds, asked.max_time, rounds)?;
     let rate = asked.side_rate.unwrap_or(0.0);
     if !(rate.is_finite() && (0.0..=1000.0).contains(&rate)) {
         return Err(Refused(format!(
@@ -96,7 +104,8 @@ pub fn spec(asked: &Asked, new_seed: u64) -> Result<LoadSpec, Refused> {
     Ok(LoadSpec {
         contexts: asked.contexts.clone().unwrap_or_default(),
         sessions: sizes(&numbers),
-        rounds: asked.rounds.unwrap_or(3),
+        rounds: rounds.most,
+        auto_rounds: rounds.auto,
         checks: asked.checks.unwrap_or(13),
         answer_tokens: asked.answer_tokens.unwrap_or(256),
         seed: asked.seed.unwrap_or(new_seed),

@@ -53,12 +53,6 @@ pub fn steps(contexts: &[u64], sessions: &[u32], rounds: u32, seed: u64) -> Vec<
     all
 }
 
-/// The steps of a search for one context: the lone session in every round, so that every size
-/// tried later is compared with one of its own round number.
-pub fn lone_steps(context_tokens: u64, rounds: u32) -> Vec<Step> {
-    size_steps(context_tokens, 1, rounds)
-}
-
 /// One size in every round.
 pub fn size_steps(context_tokens: u64, sessions: u32, rounds: u32) -> Vec<Step> {
     (1..=rounds)

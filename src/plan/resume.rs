@@ -2,7 +2,7 @@
 //! server is the same. Pure.
 
 use super::Refused;
-use super::fit::{Asked, spec};
+use super::fit::{Asked, SIMULATED_ROUNDS, spec};
 use super::server::ServerRequest;
 use flashrig_http::Address;
 use flashrig_record::{LoadRun, LoadSpec, Managed, RunState, Server};
@@ -13,7 +13,7 @@ use flashrig_record::{LoadRun, LoadSpec, Managed, RunState, Server};
 /// The first option that differs.
 pub fn agrees(asked: &Asked, server: &ServerRequest, run: &LoadRun) -> Result<(), Refused> {
     let kept = &run.spec;
-    let typed = spec(asked, run.spec.seed)?;
+    let typed = spec(asked, run.spec.seed, SIMULATED_ROUNDS)?;
     let side_rate = |spec: &LoadSpec| spec.side.map(|s| s.warm_rate_per_s);
     // Typed, and another than the run's.
     let differs = [
@@ -27,7 +27,8 @@ pub fn agrees(asked: &Asked, server: &ServerRequest, run: &LoadRun) -> Result<()
         ),
         (
             "--rounds",
-            asked.rounds.is_some() && typed.rounds != kept.rounds,
+            (asked.rounds.is_some() || asked.max_time.is_some())
+                && (typed.rounds, typed.auto_rounds) != (kept.rounds, kept.auto_rounds),
         ),
         ("--search", asked.search && !kept.search),
         ("--reset", asked.reset && !kept.reset),

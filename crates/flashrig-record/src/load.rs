@@ -7,8 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Cell, CellStopReason, ErrorDetail, Host, IdleBy, LeftOutReason, LoadVerdict, Outcome,
-    RefusalKind, Rig, RigLag, RunState, Server, StoppedBecause, Thresholds, TtftRow, Watched,
+    AutoRounds, Cell, CellStopReason, ErrorDetail, Host, IdleBy, LeftOutReason, LoadVerdict,
+    Outcome, RefusalKind, Rig, RigLag, RunState, Server, StoppedBecause, Thresholds, TtftRow,
+    Watched,
 };
 use flashrig_clock::Seconds;
 
@@ -66,8 +67,11 @@ pub struct LoadSpec {
     pub contexts: Vec<u64>,
     /// Numbers of sessions, ascending.
     pub sessions: Vec<u32>,
-    /// Rounds: how often each combination is measured.
+    /// Rounds: how often each combination is measured; with `auto_rounds` the most.
     pub rounds: u32,
+    /// How the number of rounds follows from what they show; `null` when it was fixed.
+    #[serde(default)]
+    pub auto_rounds: Option<AutoRounds>,
     /// Questions to each session after its first turn.
     pub checks: u32,
     /// Tokens asked of the server in each turn.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CellReason, LoadWarning};
+use crate::{CellReason, Evidence, LoadWarning};
 use flashrig_clock::Seconds;
 
 /// One combination, judged over its rounds.
@@ -15,6 +15,9 @@ pub struct Cell {
     pub sessions: u32,
     /// Warm turns beside others over warm turns alone, same context, same round.
     pub slowdown: Slowdown,
+    /// What the rounds prove about the slowdowns of all sessions; `null` below two rounds.
+    #[serde(default)]
+    pub evidence: Option<Evidence>,
     /// Generation speed of all sessions together over that of one alone.
     pub growth: Option<f64>,
     /// Median wall of a warm turn.
@@ -48,26 +51,47 @@ pub struct Cell {
     pub client_bottleneck: Option<bool>,
     /// The judgement.
     pub verdict: CellVerdict,
-    /// Rounds in all that would settle it, by the spread seen so far; only when `inconclusive`.
+    /// Rounds in all, those measured included, that would settle the verdict if the slowdowns and
+    /// their scatter stayed as they are; `null` when it is settled or 200 would not do.
     #[serde(default)]
     pub rounds_needed: Option<u32>,
     /// Why it is not a plain pass, or why figures are missing.
     pub reasons: Vec<CellReason>,
 }
 
+impl Cell {
+    /// Whether more rounds have nothing to add: its verdict about time is proven, or something else
+    /// than time decides.
+    pub fn is_settled(&self) -> bool {
+        match self.verdict {
+            CellVerdict::Pass | CellVerdict::Warn | CellVerdict::Fail => self.evidence.is_some(),
+            CellVerdict::Refused | CellVerdict::Recall | CellVerdict::Error => true,
+            CellVerdict::PassOrWarn
+            | CellVerdict::WarnOrFail
+            | CellVerdict::Inconclusive
+            | CellVerdict::Unknown => false,
+        }
+    }
+}
+
 /// A slowdown over rounds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Slowdown {
-    /// The worst session's: median over rounds.
+    /// The worst session's: geometric mean over rounds. Records of older versions of flashrig have
+    /// the median over rounds of each round's largest.
     pub worst: Option<f64>,
-    /// The median session's: median over rounds.
+    /// The session that has it.
+    #[serde(default)]
+    pub worst_session: Option<String>,
+    /// The median session's: of the sessions' geometric means.
     pub median: Option<f64>,
-    /// 95% interval of the worst, Student's t on logarithms; `null` below two rounds.
+    /// Two-sided 95% interval of the worst session's, Student's t on logarithms; `null` below two
+    /// rounds.
     pub ci95: Option<[f64; 2]>,
     /// Number of rounds in it.
     pub n: u32,
-    /// The worst session's by time per output token: what counts when answers were not equally
-    /// long. `null` when the server left tokens unknown.
+    /// The largest of the sessions' geometric means by time per output token: what counts when
+    /// answers were not equally long. `null` when the server left tokens unknown.
     #[serde(default)]
     pub per_token_worst: Option<f64>,
     /// The worst session's in each round, in their order: the points behind `worst`.
@@ -120,8 +144,12 @@ pub struct Refused {
 pub enum CellVerdict {
     /// At or below the first threshold.
     Pass,
+    /// At or below the second threshold; the first is open. Counts as passed.
+    PassOrWarn,
     /// Between the thresholds; passes.
     Warn,
+    /// Above the first threshold; the second is open. Does not count as passed.
+    WarnOrFail,
     /// Above the second.
     Fail,
     /// A request was refused.
@@ -130,7 +158,7 @@ pub enum CellVerdict {
     Recall,
     /// A request failed, or the server stalled.
     Error,
-    /// The interval straddles a threshold.
+    /// The rounds prove neither.
     Inconclusive,
     /// It was not measured, or could not be.
     Unknown,
@@ -141,7 +169,9 @@ impl CellVerdict {
     pub fn label(self) -> &'static str {
         match self {
             Self::Pass => "pass",
+            Self::PassOrWarn => "pass or warning",
             Self::Warn => "warning",
+            Self::WarnOrFail => "warning or fail",
             Self::Fail => "fail",
             Self::Refused => "refused",
             Self::Recall => "recall",

@@ -86,8 +86,11 @@ pub struct Host {
 pub struct Spec {
     /// The sessions of each arm.
     pub sessions: Vec<SessionSpec>,
-    /// Number of rounds planned.
+    /// Number of rounds planned; with `auto_rounds` the most.
     pub rounds: u32,
+    /// How the number of rounds follows from what they show; `null` when it was fixed.
+    #[serde(default)]
+    pub auto_rounds: Option<AutoRounds>,
     /// Cache policy.
     pub cache: CachePolicy,
     /// Time limit given on the command line, for every session.
@@ -97,6 +100,9 @@ pub struct Spec {
     /// The gate of the arm `gated`; `null` when there is no such arm, which is the default.
     #[serde(default)]
     pub gate: Option<GateSpec>,
+    /// Whether the sessions ran back to back twice, and never together.
+    #[serde(default)]
+    pub against_itself: bool,
     /// Longer prompts, in estimated tokens, are refused by the gateway; `null` when none are.
     #[serde(default)]
     pub max_prompt_tokens: Option<u64>,
@@ -114,6 +120,15 @@ pub struct Spec {
     /// Whether the server was brought back to a known state before each arm.
     #[serde(default)]
     pub reset: bool,
+}
+
+/// Rounds go on until the time verdict is settled, or a budget is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AutoRounds {
+    /// The verdict is not looked at before this many rounds.
+    pub at_least: u32,
+    /// No round begins after so long since the first one's start; `null` without such a limit.
+    pub max_time_s: Option<Seconds>,
 }
 
 /// A gate.
@@ -200,15 +215,23 @@ pub enum ArmKind {
     Gated,
     /// One after the other.
     BackToBack,
+    /// The same once more: what two equal arms differ by, the measurement itself makes.
+    BackToBackAgain,
 }
 
 impl ArmKind {
+    /// Whether one session at a time runs.
+    pub fn is_serial(self) -> bool {
+        matches!(self, Self::BackToBack | Self::BackToBackAgain)
+    }
+
     /// The name as people read it.
     pub fn label(self) -> &'static str {
         match self {
             Self::Together => "together",
             Self::Gated => "gated",
             Self::BackToBack => "back to back",
+            Self::BackToBackAgain => "back to back again",
         }
     }
 
@@ -218,6 +241,7 @@ impl ArmKind {
             Self::Together => "together",
             Self::Gated => "gated",
             Self::BackToBack => "back_to_back",
+            Self::BackToBackAgain => "back_to_back_again",
         }
     }
 }

@@ -66,7 +66,11 @@ fn answer(run: &LoadRun, verdict: &LoadVerdict) -> Vec<String> {
     parts.push(verdict.answer.clone());
     let compared = run.cells.iter().filter(|cell| cell.sessions > 1);
     let compared = compared.map(|cell| cell.slowdown.n).max();
-    parts.extend(rounds(compared.unwrap_or(0), run.spec.rounds));
+    parts.extend(rounds(
+        compared.unwrap_or(0),
+        run.spec.rounds,
+        run.spec.auto_rounds,
+    ));
     parts
 }
 
@@ -75,7 +79,7 @@ fn conditions(run: &LoadRun) -> Vec<String> {
         run.command.clone(),
         head::server_of_run(&run.server),
         "synthetic sessions".to_owned(),
-        plural(run.spec.rounds, "round"),
+        head::planned(run.spec.rounds, run.spec.auto_rounds),
     ]
 }
 
@@ -227,7 +231,9 @@ fn bars(cells: &[&Cell], limits: Thresholds, page: &mut Page) {
             .collect();
         let style = match cell.verdict {
             CellVerdict::Pass => Style::new().green(),
-            CellVerdict::Warn | CellVerdict::Inconclusive => Style::new().yellow(),
+            CellVerdict::PassOrWarn | CellVerdict::Warn | CellVerdict::Inconclusive => {
+                Style::new().yellow()
+            }
             _ => Style::new().red(),
         };
         page.line(&format!(

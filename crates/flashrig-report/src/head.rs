@@ -3,9 +3,12 @@
 
 use console::Style;
 
-use super::figures::{count, float};
+use super::figures::{count, float, times};
 use super::page::Page;
-use flashrig_record::{ContextSource, RunState, Server, SessionSpec};
+use flashrig_config::{format_seconds, plural};
+use flashrig_record::{
+    AutoRounds, ContextSource, Evidence, RunState, Server, SessionSpec, TimeVerdict,
+};
 
 /// The answer in the first line, the conditions in the second, then the settings.
 pub fn head(page: &mut Page, answer: &[String], conditions: &[String], settings: &[String]) {
@@ -50,17 +53,50 @@ pub fn simulated(server: &Server) -> Option<Option<f64>> {
     server.simulated.then_some(server.speed)
 }
 
+/// A verdict with the bound that proves it: `pass: at most 1.38x`.
+pub fn claim(verdict: TimeVerdict, evidence: Option<&Evidence>) -> String {
+    let label = verdict.label();
+    let Some(evidence) = evidence else {
+        return label.to_owned();
+    };
+    let least = times(Some(evidence.at_least));
+    let most = evidence.at_most.map(|most| times(Some(most)));
+    match (verdict, most) {
+        (TimeVerdict::Pass | TimeVerdict::PassOrWarn, Some(most)) => {
+            format!("{label}: at most {most}")
+        }
+        (TimeVerdict::Fail | TimeVerdict::WarnOrFail, _) => format!("{label}: at least {least}"),
+        (TimeVerdict::Warn | TimeVerdict::Inconclusive, Some(most)) => {
+            format!("{label}: {least} to {most}")
+        }
+        _ => label.to_owned(),
+    }
+}
+
 /// How many rounds the answer rests on, where that has to be said in the first line.
-pub fn rounds(compared: u32, planned: u32) -> Option<String> {
+pub fn rounds(compared: u32, planned: u32, auto: Option<AutoRounds>) -> Option<String> {
     match (compared, planned) {
         (0, _) => None,
-        (1, 1) => Some("one round, no interval".to_owned()),
-        (1, planned) => Some(format!("one of {planned} rounds, no interval")),
+        (1, 1) => Some("one round, no evidence".to_owned()),
+        (1, _) if auto.is_some() => Some("one valid round, no evidence".to_owned()),
+        (1, planned) => Some(format!("one of {planned} rounds, no evidence")),
+        (compared, _) if auto.is_some() => Some(plural(compared, "round")),
         (compared, planned) if compared < planned => {
             Some(format!("{compared} of {planned} rounds"))
         }
         _ => None,
     }
+}
+
+/// How many rounds were planned.
+pub fn planned(most: u32, auto: Option<AutoRounds>) -> String {
+    let Some(auto) = auto else {
+        return plural(most, "round");
+    };
+    let limit = auto.max_time_s.map_or_else(String::new, |limit| {
+        format!(", none begun after {}", format_seconds(limit.0))
+    });
+    format!("up to {most} rounds, until the verdict is settled{limit}")
 }
 
 /// Model and context length of a server.

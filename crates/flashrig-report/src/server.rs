@@ -20,6 +20,7 @@ type InRounds<'r> = (&'static str, Vec<&'r Arm>);
 pub fn of_pair(run: &Run, page: &mut Page) {
     let rows: Vec<InRounds> = [
         (ArmKind::BackToBack, "alone"),
+        (ArmKind::BackToBackAgain, "again"),
         (ArmKind::Together, "together"),
         (ArmKind::Gated, "gated"),
     ]
@@ -33,6 +34,7 @@ pub fn of_pair(run: &Run, page: &mut Page) {
         round.arms.iter().filter_map(move |arm| {
             let arm_name = match arm.kind {
                 ArmKind::BackToBack => "alone",
+                ArmKind::BackToBackAgain => "again",
                 kind => kind.label(),
             };
             let label = if shown {

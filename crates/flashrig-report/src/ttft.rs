@@ -46,7 +46,7 @@ fn answer(run: &LoadRun, verdict: &LoadVerdict) -> Vec<String> {
     parts.push(format!("{answered} of {asked} answered"));
     parts.push(verdict.answer.clone());
     let measured = run.ttft.iter().map(|row| row.rounds).max();
-    parts.extend(rounds(measured.unwrap_or(0), run.spec.rounds));
+    parts.extend(rounds(measured.unwrap_or(0), run.spec.rounds, None));
     parts
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::cli::args::ServerArgs;
+use crate::plan::rounds::{RoundsAsked, parse_rounds};
 use flashrig_config::{Numbers, Sizes, parse_duration, parse_numbers, parse_sizes};
 use flashrig_record::RecallRule;
 
@@ -23,9 +24,13 @@ pub struct FitArgs {
     /// others are compared with it [default: 1..4; with --search 1..64]
     #[arg(long, allow_negative_numbers = true, value_name = "NUMBERS", value_parser = parse_numbers)]
     pub sessions: Option<Numbers>,
-    /// How often each combination is measured [default: 3]
-    #[arg(long, value_name = "N", value_parser = flashrig_config::whole_number(1, 1000))]
-    pub rounds: Option<u32>,
+    /// How often each combination is measured. `auto` measures each 4 to 12 times, and ends when its
+    /// verdict is settled [default: 3 on a simulated server, auto otherwise]
+    #[arg(long, allow_negative_numbers = true, value_name = "N|auto", value_parser = parse_rounds)]
+    pub rounds: Option<RoundsAsked>,
+    /// Begin no round after this time, e.g. 2h; implies --rounds auto
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub max_time: Option<Duration>,
     /// Search for the largest number of sessions that fits instead of measuring every number
     #[arg(long)]
     pub search: bool,

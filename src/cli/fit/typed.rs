@@ -12,6 +12,7 @@ pub fn request(args: FitArgs) -> Request {
             contexts: args.contexts.map(|sizes| sizes.0),
             sessions: args.sessions.map(|numbers| numbers.0),
             rounds: args.rounds,
+            max_time: args.max_time,
             search: args.search,
             checks: args.checks,
             answer_tokens: args.answer_tokens,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use crate::cli::args::{GateOrderArg, SandboxArg, ServerArgs};
+use crate::plan::rounds::{RoundsAsked, parse_rounds};
 use flashrig_config::{parse_count, parse_duration};
 use flashrig_gateway::egress::Pattern;
 
@@ -29,9 +30,17 @@ pub struct PairArgs {
     /// The server
     #[command(flatten)]
     pub server: ServerArgs,
-    /// Rounds, each with both arms [default: 1 on a simulated server, 3 otherwise]
-    #[arg(long, value_name = "N", value_parser = flashrig_config::whole_number(1, 1000))]
-    pub rounds: Option<u32>,
+    /// Rounds, each with both arms. `auto` runs 4 to 12, and ends when the time verdict is settled
+    /// [default: 1 on a simulated server, auto otherwise]
+    #[arg(long, allow_negative_numbers = true, value_name = "N|auto", value_parser = parse_rounds)]
+    pub rounds: Option<RoundsAsked>,
+    /// Begin no round after this time, e.g. 2h; implies --rounds auto
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub max_time: Option<Duration>,
+    /// Run the sessions back to back twice and never together: shows by how much times differ on
+    /// your set-up when nothing does. 4 rounds unless you give another number
+    #[arg(long, conflicts_with_all = ["gated", "gate", "max_time"])]
+    pub against_itself: bool,
     /// How the runs use the server's prompt cache
     #[arg(long, value_enum, default_value_t = Cache::Cold)]
     pub cache: Cache,
@@ -79,7 +88,7 @@ pub struct PairArgs {
         default_value_t = 2.0
     )]
     pub fail_above: f64,
-    /// Exit with 1 when the time verdict is inconclusive
+    /// Exit with 1 when the time verdict is inconclusive: the rounds prove neither a pass nor a fail
     #[arg(long)]
     pub strict: bool,
     /// How sessions are contained

@@ -8,6 +8,7 @@ use super::args::{Cache, PairArgs};
 use crate::agent::{self, CommandLine, Profile};
 use crate::cli::args::GateOrderArg;
 use crate::exit::{Failure, OrFail, usage};
+use crate::plan::rounds::{Rounds, RoundsAsked};
 use crate::run::pair::Request;
 use crate::task::{self, Task};
 use flashrig_record::{CachePolicy, GateSpec, Thresholds};
@@ -47,6 +48,12 @@ pub fn request(args: &PairArgs, project: &Path) -> Result<Request, Failure> {
             "--time-limit 0s leaves no time for anything; give a longer one, e.g. 20m",
         ));
     }
+    Rounds::new(args.rounds, args.max_time, RoundsAsked::Auto).or_usage()?;
+    if args.against_itself && args.rounds == Some(RoundsAsked::Auto) {
+        return Err(usage(
+            "--against-itself has no verdict for --rounds auto to wait for; give a number of rounds",
+        ));
+    }
     if args.first_token_limit.is_zero() {
         return Err(usage(
             "--first-token-limit 0s leaves no time for a first token; give a longer one, e.g. 10m",
@@ -76,12 +83,14 @@ pub fn request(args: &PairArgs, project: &Path) -> Result<Request, Failure> {
         install: !args.no_install,
         server: args.server.request(),
         rounds: args.rounds,
+        max_time: args.max_time,
         cache: match args.cache {
             Cache::Cold => CachePolicy::Cold,
             Cache::Warm => CachePolicy::Warm,
             Cache::Keep => CachePolicy::Keep,
         },
         thresholds: Thresholds { pass, fail },
+        against_itself: args.against_itself,
         gate: gate(args)?,
         max_prompt_tokens: args.max_prompt,
         answer_probes: args.answer_probes,

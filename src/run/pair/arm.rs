@@ -52,7 +52,9 @@ pub async fn run(
             ArmKind::Together | ArmKind::Gated => {
                 together(context, round, kind, &watchdog, &mut watch).await
             }
-            ArmKind::BackToBack => back_to_back(context, round, &watchdog, &mut watch).await,
+            ArmKind::BackToBack | ArmKind::BackToBackAgain => {
+                back_to_back(context, round, kind, &watchdog, &mut watch).await
+            }
         }
     };
     let (ran, lost) = watchdog.beside(&context.server, sessions).await;
@@ -258,6 +260,7 @@ fn gate(context: &Context, kind: ArmKind) -> Option<Arc<Gate>> {
 async fn back_to_back(
     context: &Context,
     round: u32,
+    kind: ArmKind,
     watchdog: &Watchdog,
     watch: &mut Span<'_>,
 ) -> anyhow::Result<Ran> {
@@ -270,7 +273,7 @@ async fn back_to_back(
         if context.stop.is_set() || watchdog.is_over() {
             break;
         }
-        let ready = prepare(context, plan, round, ArmKind::BackToBack, None, watchdog).await?;
+        let ready = prepare(context, plan, round, kind, None, watchdog).await?;
         match idle(context).await? {
             Ok(idle) => ran.idle = Idle::and(ran.idle, idle),
             Err(lost) => {
@@ -279,11 +282,10 @@ async fn back_to_back(
             }
         }
         watch.open().await;
-        report_start(context, round, ArmKind::BackToBack, plan)?;
+        report_start(context, round, kind, plan)?;
         let started: Started = start(ready).await;
         let one = drive(started, context.bus.live(), context.stop.clone()).await;
-        ran.gone
-            .push(ended(context, round, ArmKind::BackToBack, one)?);
+        ran.gone.push(ended(context, round, kind, one)?);
     }
     Ok(ran)
 }

@@ -11,7 +11,8 @@ use super::context::Context;
 use super::request::Request;
 use super::surroundings::{bases, dialects, find_agents, needed_programs, scripts, secret};
 use crate::exit::{Failure, OrFail};
-use crate::plan::{Agent, Plan};
+use crate::plan::rounds::{Rounds, RoundsAsked};
+use crate::plan::{Agent, Plan, Refused};
 use crate::run::shared::bus::{Bus, Live};
 use crate::run::shared::command_line::command_line;
 use crate::run::shared::instrument::{host, rig, started_at, writable};
@@ -26,6 +27,9 @@ use flashrig_gateway::EventLoop;
 use flashrig_process::Sandbox;
 use flashrig_record::{RUN_SCHEMA, Run, RunState, Spec};
 use flashrig_server::Watcher;
+
+/// Rounds of a run against itself, when none were asked for.
+const AGAINST_ITSELF_ROUNDS: u32 = 4;
 
 /// Prepares a run: the server is reached and warmed up, agents are found, bases made.
 ///
@@ -62,7 +66,7 @@ pub async fn prepare(
     let scripts = scripts(&request.tasks, &target)?;
     let mut server = reach(wanted, &target, scripts, &note).await?;
     let agents = find_agents(request, setting, &note).await?;
-    let plan = plan(request, &agents, server.record.simulated);
+    let plan = plan(request, &agents, server.record.simulated).or_usage()?;
     let scratch = Scratch::new(&Scratch::candidates(&setting.places.cache)).or_rig()?;
     let bases = bases(&request.tasks, scratch.path())?;
     let dialects = dialects(&agents);
@@ -91,11 +95,13 @@ pub async fn prepare(
         server: server.record.clone(),
         spec: Spec {
             sessions: plan.session_specs(),
-            rounds: plan.rounds,
+            rounds: plan.rounds.most,
+            auto_rounds: plan.rounds.auto,
             cache: plan.cache,
             time_limit_s: request.time_limit.map(Seconds::from),
             thresholds: plan.thresholds,
             gate: plan.gate,
+            against_itself: plan.against_itself,
             max_prompt_tokens: plan.max_prompt_tokens,
             answer_probes: plan.answer_probes,
             stable_prefix: request.stable_prefix.clone(),
@@ -139,7 +145,18 @@ fn run_id(origin: &Origin, plan: &Plan) -> String {
 }
 
 /// The experiment that was asked for.
-fn plan(request: &Request, agents: &BTreeMap<String, Arc<Agent>>, simulated: bool) -> Plan {
+fn plan(
+    request: &Request,
+    agents: &BTreeMap<String, Arc<Agent>>,
+    simulated: bool,
+) -> Result<Plan, Refused> {
+    let default = if request.against_itself {
+        RoundsAsked::Fixed(AGAINST_ITSELF_ROUNDS)
+    } else if simulated {
+        RoundsAsked::Fixed(1)
+    } else {
+        RoundsAsked::Auto
+    };
     let sessions = request
         .tasks
         .iter()
@@ -148,18 +165,19 @@ fn plan(request: &Request, agents: &BTreeMap<String, Arc<Agent>>, simulated: boo
         .collect();
     let plan = Plan::new(
         sessions,
-        request.rounds.unwrap_or(if simulated { 1 } else { 3 }),
+        Rounds::new(request.rounds, request.max_time, default)?,
         request.cache,
         request.thresholds,
         request.time_limit,
     );
-    Plan {
+    Ok(Plan {
         gate: request.gate,
+        against_itself: request.against_itself,
         max_prompt_tokens: request.max_prompt_tokens,
         answer_probes: request.answer_probes,
         first_token_limit: request.first_token_limit,
         reset: request.server.reset,
         allow_egress: request.allow_egress.clone(),
         ..plan
-    }
+    })
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::{CommandLine, Profile};
+use crate::plan::rounds::RoundsAsked;
 use crate::plan::server::ServerRequest;
 use crate::task::Task;
 use flashrig_gateway::egress::Pattern;
@@ -27,12 +28,16 @@ pub struct Request {
     pub install: bool,
     /// The server.
     pub server: ServerRequest,
-    /// Scored rounds; `None` is 1 on a simulated server, 3 otherwise.
-    pub rounds: Option<u32>,
+    /// Scored rounds; `None` is 1 on a simulated server, `auto` otherwise.
+    pub rounds: Option<RoundsAsked>,
+    /// No round begins after so long.
+    pub max_time: Option<Duration>,
     /// What is done about the server's prompt cache.
     pub cache: CachePolicy,
     /// Slowdown thresholds.
     pub thresholds: Thresholds,
+    /// Whether the sessions run back to back twice, and never together.
+    pub against_itself: bool,
     /// The gate of the third arm.
     pub gate: Option<GateSpec>,
     /// The longest prompt that the gateway lets through, in tokens.

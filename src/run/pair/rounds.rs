@@ -1,6 +1,6 @@
 //! All rounds of a run, from prepared surroundings to the sealed record.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
@@ -12,7 +12,7 @@ use crate::run::shared::instrument::own_cpu;
 use crate::run::shared::server_life::{self, Lost, bring_back, is_lost, report_lost};
 use crate::run::shared::warm_up::warm_up;
 use flashrig_record::{Arm, ArmKind, CachePolicy, InvalidReason, Run, What};
-use flashrig_report::judge::{round_validity, verdict};
+use flashrig_report::judge::{is_settled, round_validity, verdict};
 
 /// How a run ended.
 #[derive(Clone, Debug)]
@@ -53,8 +53,13 @@ pub async fn execute(context: &Context, record: Run) -> Result<Done, RunError> {
 
 async fn rounds(context: &Context) -> anyhow::Result<()> {
     fill_cache(context).await?;
-    for round in 1..=context.plan.rounds {
-        let kinds = arm_order(round, context.plan.gate.is_some());
+    let planned = &context.plan.rounds;
+    let began = Instant::now();
+    for round in 1..=planned.most {
+        if round > 1 && planned.is_over(began.elapsed()) {
+            return Ok(());
+        }
+        let kinds = arm_order(round, context.plan.arms());
         let Some((arms, lost)) = arms(context, round, &kinds).await? else {
             return Ok(());
         };
@@ -69,10 +74,15 @@ async fn rounds(context: &Context) -> anyhow::Result<()> {
             valid: invalid_reasons.is_empty(),
             invalid_reasons,
         })?;
-        let Some(lost) = lost else { continue };
-        let is_last = round == context.plan.rounds;
-        if is_last && context.server.life.may_restart() {
+        let is_last = round == planned.most || (planned.looks_after(round) && settled(context));
+        let Some(lost) = lost else {
+            if is_last {
+                return Ok(());
+            }
             continue;
+        };
+        if is_last && context.server.life.may_restart() {
+            return Ok(());
         }
         if !bring_back(&context.server, &context.bus, &context.stop, &lost).await? {
             return Ok(());
@@ -81,6 +91,13 @@ async fn rounds(context: &Context) -> anyhow::Result<()> {
         fill_cache(context).await?;
     }
     Ok(())
+}
+
+/// Whether the rounds so far settle the time verdict.
+fn settled(context: &Context) -> bool {
+    context
+        .bus
+        .with(|store| store.run().is_some_and(is_settled))
 }
 
 /// The arms of a round, up to the one in which the server was lost; `None` when the wish to stop
@@ -110,7 +127,7 @@ async fn arms(
         if let Some(lost) = &between {
             report_lost(&context.bus, lost)?;
             // The last arm of a round is whole; the next round needs the server.
-            if arms.len() < kinds.len() || round < context.plan.rounds {
+            if arms.len() < kinds.len() || round < context.plan.rounds.most {
                 return Ok(Some((arms, between)));
             }
         }

@@ -114,6 +114,58 @@ fn arms_alternate_from_round_to_round() {
     assert_eq!(record["verdict"]["worst_slowdown"]["value"], Value::Null);
 }
 
+#[test]
+fn auto_rounds_end_after_four_once_the_verdict_is_settled() {
+    let (_stage, ran) = twice(&["--rounds", "auto", "--pass-below", "1000"]);
+    let record = ran.record();
+    assert_eq!(record["rounds"].as_array().unwrap().len(), 4);
+    assert_eq!(record["spec"]["rounds"], 12);
+    let verdict = &record["verdict"];
+    assert_eq!(verdict["time"], "pass");
+    assert_eq!(verdict["evidence"]["looks"], 5);
+    assert!(number(&verdict["evidence"], "at_most") < 1000.0);
+    assert_eq!(verdict["rounds_needed"], Value::Null);
+}
+
+#[test]
+fn no_round_begins_after_the_limit_of_time_and_the_report_says_so() {
+    let (_stage, ran) = twice(&["--max-time", "1ms"]);
+    let record = ran.record();
+    assert_eq!(record["rounds"].as_array().unwrap().len(), 1);
+    assert_eq!(record["verdict"]["evidence"], Value::Null);
+    let warnings = record["verdict"]["warnings"].as_array().unwrap();
+    assert!(
+        warnings
+            .iter()
+            .any(|w| w["code"] == "budget_used" && w["by_time"] == true),
+        "{warnings:#?}"
+    );
+}
+
+#[test]
+fn a_run_against_itself_compares_two_equal_arms_and_has_no_other_verdict_about_time() {
+    let (_stage, ran) = twice(&["--against-itself", "--rounds", "2"]);
+    assert_eq!(
+        kinds(&ran),
+        [
+            "back_to_back",
+            "back_to_back_again",
+            "back_to_back_again",
+            "back_to_back"
+        ]
+    );
+    for arm in ran.arms() {
+        assert_eq!(arm["max_overlap"], 1, "{arm:#}");
+    }
+    let record = ran.record();
+    let verdict = &record["verdict"];
+    assert_eq!(verdict["time"], "not_compared");
+    let itself = &verdict["against_itself"];
+    assert_eq!(itself["sessions"].as_array().unwrap().len(), 2);
+    assert_eq!(itself["overall"]["n"], 2);
+    assert!(number(itself, "largest_factor") >= 1.0);
+}
+
 /// Cached tokens of the first main request of each session, in the order of the run.
 fn cached_at_first(stage: &Stage) -> Vec<(String, u64)> {
     stage

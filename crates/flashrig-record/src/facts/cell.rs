@@ -173,15 +173,47 @@ pub enum CellReason {
         slowdown: f64,
         /// The threshold.
         limit: f64,
+        /// Some session's slowdown is at least this, with 95% confidence; `null` when one round was
+        /// compared, which proves nothing.
+        #[serde(default)]
+        at_least: Option<f64>,
     },
-    /// The interval of the worst slowdown straddles a threshold.
-    Inconclusive {
-        /// Lower end of the 95% interval.
-        low: f64,
-        /// Upper end.
-        high: f64,
+    /// The rounds prove that no session is above the second threshold, and leave open whether all
+    /// are below the first.
+    PassNotProven {
+        /// No session's slowdown is above this.
+        at_most: f64,
+        /// The first threshold.
+        limit: f64,
         /// Rounds that would settle it, beside those measured; `null` when none would.
         more_rounds: Option<u32>,
+        /// The same, those measured included.
+        rounds_in_all: Option<u32>,
+    },
+    /// The rounds prove that some session is above the first threshold, and leave open whether one is
+    /// above the second.
+    FailNotExcluded {
+        /// Some session's slowdown is at least this.
+        at_least: f64,
+        /// The second threshold.
+        limit: f64,
+        /// Rounds that would settle it, beside those measured; `null` when none would.
+        more_rounds: Option<u32>,
+        /// The same, those measured included.
+        rounds_in_all: Option<u32>,
+    },
+    /// The rounds prove nothing about either threshold.
+    Inconclusive {
+        /// Some session's slowdown is at least this.
+        low: f64,
+        /// No session's slowdown is above this; `null` when rounds are missing that may have shown
+        /// more.
+        high: Option<f64>,
+        /// Rounds that would settle it, beside those measured; `null` when none would.
+        more_rounds: Option<u32>,
+        /// The same, those measured included.
+        #[serde(default)]
+        rounds_in_all: Option<u32>,
     },
     /// A sentence of another version of flashrig.
     Other {

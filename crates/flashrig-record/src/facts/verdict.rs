@@ -40,15 +40,52 @@ pub enum VerdictReason {
         slowdown: f64,
         /// The threshold.
         limit: f64,
+        /// Some session's slowdown is at least this, with 95% confidence; `null` when one round was
+        /// compared, which proves nothing.
+        #[serde(default)]
+        at_least: Option<f64>,
     },
-    /// The interval of the worst slowdown straddles a threshold.
-    Inconclusive {
-        /// Lower end of the 95% interval.
-        low: f64,
-        /// Upper end.
-        high: f64,
+    /// The rounds prove that no session is above the second threshold, and leave open whether all
+    /// are below the first.
+    PassNotProven {
+        /// No session's slowdown is above this.
+        at_most: f64,
+        /// The first threshold.
+        limit: f64,
         /// Rounds that would settle it, beside those measured; `null` when none would.
         more_rounds: Option<u32>,
+        /// The same, those measured included.
+        rounds_in_all: Option<u32>,
+    },
+    /// The rounds prove that some session is above the first threshold, and leave open whether one is
+    /// above the second.
+    FailNotExcluded {
+        /// Some session's slowdown is at least this.
+        at_least: f64,
+        /// The second threshold.
+        limit: f64,
+        /// Rounds that would settle it, beside those measured; `null` when none would.
+        more_rounds: Option<u32>,
+        /// The same, those measured included.
+        rounds_in_all: Option<u32>,
+    },
+    /// The rounds prove nothing about either threshold.
+    Inconclusive {
+        /// Some session's slowdown is at least this.
+        low: f64,
+        /// No session's slowdown is above this; `null` when rounds are missing that may have shown
+        /// more.
+        high: Option<f64>,
+        /// Rounds that would settle it, beside those measured; `null` when none would.
+        more_rounds: Option<u32>,
+        /// The same, those measured included.
+        #[serde(default)]
+        rounds_in_all: Option<u32>,
+    },
+    /// Rounds are missing that may have shown a slowdown: the others prove no upper bound.
+    UpperBoundWithheld {
+        /// The rounds, from 1.
+        rounds: Vec<u32>,
     },
     /// A sentence of another version of flashrig.
     Other {
@@ -151,6 +188,23 @@ pub enum Warning {
     },
     /// One valid round: no interval.
     OneRound,
+    /// Rounds that go on until the verdict is settled ended before it was.
+    BudgetUsed {
+        /// Rounds that ran.
+        rounds: u32,
+        /// Whether the limit of time ended them, and not the largest number of rounds.
+        by_time: bool,
+    },
+    /// Two equal arms differ: something else than company changes the times.
+    EqualArmsDiffer {
+        /// The largest factor between two walls of one session in one round.
+        factor: f64,
+    },
+    /// The number of rounds is odd: one order of the arms came more often than the other.
+    UnbalancedOrder {
+        /// Rounds compared.
+        rounds: u32,
+    },
     /// The sessions started apart.
     StartsApart {
         /// Last start minus first start.

@@ -3,7 +3,7 @@
 use std::fmt::{Display, Formatter, Result};
 
 use super::placed::in_rounds;
-use super::verdict::inconclusive;
+use super::verdict::{fail_not_excluded, inconclusive, more, pass_not_proven, too_slow};
 use crate::{CellReason, CellStopReason, LeftOutReason, Outcome, RecallWanted, TtftReason};
 use flashrig_units::plural;
 
@@ -128,16 +128,46 @@ impl Display for CellReason {
                     None => Ok(()),
                 }
             }
-            Self::TooSlow { slowdown, limit } => write!(
-                f,
-                "the slowest session's turns took {slowdown:.2} times their time alone, above \
-                 {limit:.2}"
-            ),
+            Self::TooSlow {
+                slowdown,
+                limit,
+                at_least,
+            } => f.write_str(&too_slow(
+                "the slowest session's turns took",
+                *slowdown,
+                *limit,
+                *at_least,
+            )),
+            Self::PassNotProven {
+                at_most,
+                limit,
+                more_rounds,
+                rounds_in_all,
+            } => f.write_str(&pass_not_proven(
+                *at_most,
+                *limit,
+                more(*more_rounds, *rounds_in_all),
+            )),
+            Self::FailNotExcluded {
+                at_least,
+                limit,
+                more_rounds,
+                rounds_in_all,
+            } => f.write_str(&fail_not_excluded(
+                *at_least,
+                *limit,
+                more(*more_rounds, *rounds_in_all),
+            )),
             Self::Inconclusive {
                 low,
                 high,
                 more_rounds,
-            } => f.write_str(&inconclusive(*low, *high, *more_rounds)),
+                rounds_in_all,
+            } => f.write_str(&inconclusive(
+                *low,
+                *high,
+                more(*more_rounds, *rounds_in_all),
+            )),
             Self::Other { text } => f.write_str(text),
         }
     }

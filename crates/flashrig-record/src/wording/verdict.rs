@@ -2,6 +2,7 @@
 
 use std::fmt::{Display, Formatter, Result};
 
+use super::placed::in_rounds;
 use super::server::restarted;
 use super::times_over;
 use crate::{
@@ -56,28 +57,96 @@ impl Display for VerdictReason {
             Self::RoundNotCompared { index, reasons } => {
                 write!(f, "round {index} is not compared: {}", joined(reasons))
             }
-            Self::TooSlow { slowdown, limit } => write!(
-                f,
-                "the slowest session took {slowdown:.2} times its time alone, above {limit:.2}"
-            ),
+            Self::TooSlow {
+                slowdown,
+                limit,
+                at_least,
+            } => f.write_str(&too_slow(
+                "the slowest session took",
+                *slowdown,
+                *limit,
+                *at_least,
+            )),
+            Self::PassNotProven {
+                at_most,
+                limit,
+                more_rounds,
+                rounds_in_all,
+            } => f.write_str(&pass_not_proven(
+                *at_most,
+                *limit,
+                more(*more_rounds, *rounds_in_all),
+            )),
+            Self::FailNotExcluded {
+                at_least,
+                limit,
+                more_rounds,
+                rounds_in_all,
+            } => f.write_str(&fail_not_excluded(
+                *at_least,
+                *limit,
+                more(*more_rounds, *rounds_in_all),
+            )),
             Self::Inconclusive {
                 low,
                 high,
                 more_rounds,
-            } => f.write_str(&inconclusive(*low, *high, *more_rounds)),
+                rounds_in_all,
+            } => f.write_str(&inconclusive(
+                *low,
+                *high,
+                more(*more_rounds, *rounds_in_all),
+            )),
+            Self::UpperBoundWithheld { rounds } => write!(
+                f,
+                "a pass is not claimed: in {} a session failed together and not back to back, and \
+                 how long it would have taken is unknown",
+                in_rounds(rounds)
+            ),
             Self::Other { text } => f.write_str(text),
         }
     }
 }
 
-pub(super) fn inconclusive(low: f64, high: f64, more_rounds: Option<u32>) -> String {
-    let more = more_rounds.map_or_else(
-        || "more rounds would not settle it at this spread".to_owned(),
-        |n| format!("about {} would settle it", plural(n, "more round")),
-    );
+pub(super) fn too_slow(what: &str, slowdown: f64, limit: f64, at_least: Option<f64>) -> String {
+    let proof = at_least.map_or_else(String::new, |low| {
+        format!("; with 95% confidence a session is slowed down at least {low:.2} times")
+    });
+    format!("{what} {slowdown:.2} times its time alone, above {limit:.2}{proof}")
+}
+
+pub(super) fn pass_not_proven(at_most: f64, limit: f64, more: String) -> String {
     format!(
-        "the 95% interval of the worst slowdown, {low:.2} to {high:.2}, straddles a threshold; {more}"
+        "with 95% confidence no session is slowed down more than {at_most:.2} times; whether all are \
+         at or below {limit:.2} is open; {more}"
     )
+}
+
+pub(super) fn fail_not_excluded(at_least: f64, limit: f64, more: String) -> String {
+    format!(
+        "with 95% confidence a session is slowed down at least {at_least:.2} times; whether one is \
+         above {limit:.2} is open; {more}"
+    )
+}
+
+pub(super) fn inconclusive(low: f64, high: Option<f64>, more: String) -> String {
+    let high = high.map_or_else(|| "an unknown factor".to_owned(), |h| format!("{h:.2}"));
+    format!(
+        "with 95% confidence the largest slowdown is between {low:.2} and {high}, which proves \
+         neither a pass nor a fail; {more}"
+    )
+}
+
+/// What would settle a verdict.
+pub(super) fn more(more_rounds: Option<u32>, rounds_in_all: Option<u32>) -> String {
+    match (more_rounds, rounds_in_all) {
+        (None, _) => "more rounds would hardly settle it at this scatter".to_owned(),
+        (Some(n), None) => format!("about {} would settle it", plural(n, "more round")),
+        (Some(n), Some(all)) => format!(
+            "about {} ({all} in all) would settle it",
+            plural(n, "more round")
+        ),
+    }
 }
 
 impl Display for Warning {
@@ -187,6 +256,26 @@ impl Display for Warning {
                     None => Ok(()),
                 }
             }
+            Self::BudgetUsed { rounds, by_time } => write!(
+                f,
+                "{} before the verdict was settled: {}",
+                match by_time {
+                    true => "the limit of time ended the rounds",
+                    false => "the rounds came to their largest number",
+                },
+                plural(*rounds, "round")
+            ),
+            Self::EqualArmsDiffer { factor } => write!(
+                f,
+                "the two equal arms differ, by up to {factor:.2} times: something changes the times \
+                 that has nothing to do with company, so slowdowns of this set-up are not to be \
+                 trusted"
+            ),
+            Self::UnbalancedOrder { rounds } => write!(
+                f,
+                "{rounds} rounds are an odd number: one arm ran first once more often than the other, so \
+                 what changes over time does not quite cancel out"
+            ),
             Self::OneRound => {
                 f.write_str("one valid round: no interval, so chance is not excluded")
             }

@@ -1,6 +1,7 @@
 //! The gated arm beside the other two: its ratios, and what to know before trusting them.
 
-use super::time::{makespan_ratio, two_arms, worst_of};
+use super::claim::worst;
+use super::time::{compared, makespan_ratio, slowdowns_of};
 use crate::stats;
 use flashrig_record::{Arm, ArmKind, GatedVerdict, Placed, Run, Warning};
 
@@ -10,28 +11,21 @@ const HELD_S: f64 = 0.005;
 /// Judges the gated arm over the valid rounds; `None` when the run has none.
 pub fn judge(run: &Run) -> Option<GatedVerdict> {
     run.spec.gate?;
-    let valid = || run.rounds.iter().filter(|r| r.valid);
-    let ids: Vec<&str> = run.spec.sessions.iter().map(|s| s.id.as_str()).collect();
-    let alone: Vec<(&Arm, &Arm)> = valid()
-        .filter_map(|r| two_arms(r, ArmKind::Gated, ArmKind::BackToBack))
-        .collect();
-    let worst: Vec<f64> = alone
-        .iter()
-        .filter_map(|(g, b)| worst_of(&ids, g, b))
-        .collect();
+    let alone = compared(run, ArmKind::Gated, ArmKind::BackToBack);
     let over_alone: Vec<f64> = alone
         .iter()
         .filter_map(|(g, b)| makespan_ratio(g, b))
         .collect();
-    let over_together: Vec<f64> = valid()
-        .filter_map(|r| two_arms(r, ArmKind::Gated, ArmKind::Together))
+    let over_together: Vec<f64> = compared(run, ArmKind::Gated, ArmKind::Together)
+        .iter()
         .filter_map(|(g, t)| {
             let (g, t) = (g.makespan_s?.0, t.makespan_s?.0);
             (t > 0.0).then(|| g / t)
         })
         .collect();
+    let worst = worst(&slowdowns_of(run, &alone));
     Some(GatedVerdict {
-        worst_slowdown: stats::ratio(&worst),
+        worst_slowdown: worst.map(|(_, ratio)| ratio).unwrap_or_default(),
         gated_over_back_to_back: stats::ratio(&over_alone),
         gated_over_together: stats::ratio(&over_together),
     })
@@ -55,11 +49,8 @@ pub fn warnings(run: &Run) -> Vec<Placed<Warning>> {
         let limit = gate.limit;
         out.push(Warning::GateIdle { limit }.into());
     }
-    let shares = run
-        .rounds
-        .iter()
-        .filter(|r| r.valid)
-        .filter_map(|r| two_arms(r, ArmKind::Gated, ArmKind::BackToBack))
+    let shares = compared(run, ArmKind::Gated, ArmKind::BackToBack)
+        .into_iter()
         .filter_map(|(g, b)| Some((g.cached_share?, b.cached_share?)))
         .find(|(g, b)| (g - b).abs() > super::warnings::CACHED_SHARE_TOLERANCE);
     if let Some((g, b)) = shares {

@@ -16,7 +16,7 @@ pub fn arm_figures(arm: &mut Arm, cores: Option<u32>) {
         Seconds(last - first)
     });
     arm.sum_of_walls_s = complete.then(|| Seconds(spans.iter().map(|s| s.1 - s.0).sum()));
-    arm.start_skew_s = (arm.kind != ArmKind::BackToBack && complete).then(|| {
+    arm.start_skew_s = (!arm.kind.is_serial() && complete).then(|| {
         let first = spans.iter().map(|s| s.0).fold(f64::INFINITY, f64::min);
         let last = spans.iter().map(|s| s.0).fold(f64::NEG_INFINITY, f64::max);
         Seconds(last - first)
@@ -30,7 +30,7 @@ pub fn arm_figures(arm: &mut Arm, cores: Option<u32>) {
     arm.cpu_share = match (busy, arm.sum_of_walls_s, arm.makespan_s, cores) {
         (Some(busy), Some(walls), Some(makespan), Some(cores)) if cores > 0 => {
             // Back to back the agents only run during their walls.
-            let span = if arm.kind == ArmKind::BackToBack {
+            let span = if arm.kind.is_serial() {
                 walls.0
             } else {
                 makespan.0
@@ -97,6 +97,7 @@ pub fn round_validity(
     }
     unlike(arms, ArmKind::Together, &mut reasons);
     unlike(arms, ArmKind::Gated, &mut reasons);
+    unlike(arms, ArmKind::BackToBackAgain, &mut reasons);
     group(reasons)
 }
 
@@ -138,7 +139,7 @@ fn of_arm(arm: &Arm, planned: usize, reasons: &mut Reasons) {
         let there = Place::session(&s.id).in_arm(arm.kind);
         reasons.extend(reason.into_iter().chain(long).map(|r| (there.clone(), r)));
     }
-    if arm.kind == ArmKind::BackToBack && arm.max_overlap.is_some_and(|o| o > 1) {
+    if arm.kind.is_serial() && arm.max_overlap.is_some_and(|o| o > 1) {
         reasons.push((here, InvalidReason::Overlapped));
     }
 }

@@ -1,83 +1,138 @@
 //! The time verdict: slowdowns over valid rounds, their intervals, and what to distrust.
 
+use super::claim::{Claim, Slowdowns, looks, more_rounds, worst};
 use super::same_work;
 use super::warnings::warnings;
 use crate::stats;
 use flashrig_record::{
-    Arm, ArmKind, Placed, Ratio, Round, Run, Session, SessionSlowdown, Thresholds, TimeVerdict,
-    VerdictReason, Warning,
+    Arm, ArmKind, InvalidReason, Placed, Ratio, Round, Run, RunState, Session, SessionSlowdown,
+    Status, Thresholds, TimeVerdict, VerdictReason, Warning,
 };
 
 /// The time side of the verdict.
 pub struct Time {
-    pub verdict: TimeVerdict,
+    pub claim: Claim,
     pub worst: Ratio,
     pub worst_session: Option<String>,
     pub together_over_back_to_back: Ratio,
     pub sessions: Vec<SessionSlowdown>,
-    pub rounds_needed: Option<u32>,
     pub reasons: Vec<Placed<VerdictReason>>,
     pub warnings: Vec<Placed<Warning>>,
 }
 
 /// Judges the valid rounds of a run.
 pub fn judge(run: &Run) -> Time {
-    let valid: Vec<(&Arm, &Arm)> = run
-        .rounds
-        .iter()
-        .filter(|r| r.valid)
-        .filter_map(|r| two_arms(r, ArmKind::Together, ArmKind::BackToBack))
-        .collect();
+    let valid = compared(run, ArmKind::Together, ArmKind::BackToBack);
     let ids: Vec<&str> = run.spec.sessions.iter().map(|s| s.id.as_str()).collect();
-    let per_session: Vec<Vec<f64>> = ids.iter().map(|id| slowdowns(id, &valid)).collect();
+    let per_session = slowdowns_of(run, &valid);
     let sessions: Vec<SessionSlowdown> = ids
         .iter()
         .zip(&per_session)
         .map(|(id, values)| summarise(id, values, &valid))
         .collect();
-
-    // The worst session may be another one in every round: worst first, then the median.
-    let worst_by_round: Vec<f64> = valid
-        .iter()
-        .filter_map(|(t, b)| worst_of(&ids, t, b))
-        .collect();
-    if ids.len() == 1 && !worst_by_round.is_empty() {
+    if run.spec.against_itself || (ids.len() == 1 && !valid.is_empty()) {
         return nothing_compared(run, &valid);
     }
-    let worst = stats::ratio(&worst_by_round);
-    let worst_session = sessions
-        .iter()
-        .filter_map(|s| s.slowdown.value.map(|v| (v, &s.id)))
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, id)| id.clone());
+    let worst = worst(&per_session);
     let overall: Vec<f64> = valid
         .iter()
         .filter_map(|(t, b)| makespan_ratio(t, b))
         .collect();
-
+    let censored = censored(run);
+    let claim = slowdowns_judged(run, &per_session, &censored).claim();
     let mut reasons = not_compared(run);
-    let limits = run.spec.thresholds;
-    let (verdict, rounds_needed) = match worst.value {
-        None => (TimeVerdict::Unknown, None),
-        Some(value) => {
-            let verdict = classify(value, worst.ci95, limits);
-            let needed = (verdict == TimeVerdict::Inconclusive)
-                .then(|| stats::rounds_needed(&worst_by_round, &[limits.pass, limits.fail]))
-                .flatten();
-            reasons.extend(time_reason(verdict, &worst, limits, needed).map(Placed::from));
-            (verdict, needed)
-        }
-    };
+    if let Some((_, worst)) = &worst {
+        let rounds = censored;
+        let withheld = (!rounds.is_empty()).then_some(VerdictReason::UpperBoundWithheld { rounds });
+        let why = time_reason(&claim, worst, run.spec.thresholds);
+        reasons.extend(withheld.into_iter().chain(why).map(Placed::from));
+    }
     Time {
-        verdict,
-        worst,
-        worst_session,
+        worst: worst.map(|(_, ratio)| ratio).unwrap_or_default(),
+        worst_session: worst.map(|(index, _)| ids[index].to_owned()),
         together_over_back_to_back: stats::ratio(&overall),
-        warnings: warnings(run, &valid, &sessions),
+        warnings: warnings(run, &valid, &sessions)
+            .into_iter()
+            .chain(rounds_of(run, valid.len(), &claim).map(Placed::from))
+            .collect(),
+        claim,
         sessions,
-        rounds_needed,
         reasons,
     }
+}
+
+/// What is to be said of the number of rounds: that their budget was used up, or that the order of
+/// the arms is not balanced.
+fn rounds_of(run: &Run, compared: usize, claim: &Claim) -> Option<Warning> {
+    let ran = u32::try_from(run.rounds.len()).unwrap_or(u32::MAX);
+    if run.spec.auto_rounds.is_some() {
+        let is_settled = claim.evidence.is_some() && claim.verdict.is_settled();
+        let is_over = run.state != RunState::Interrupted && !is_settled;
+        let by_time = ran < run.spec.rounds;
+        return is_over.then_some(Warning::BudgetUsed {
+            rounds: ran,
+            by_time,
+        });
+    }
+    let rounds = u32::try_from(compared).unwrap_or(u32::MAX);
+    (rounds > 1 && rounds % 2 == 1).then_some(Warning::UnbalancedOrder { rounds })
+}
+
+/// Whether more rounds have nothing to add to the time verdict.
+pub fn is_settled(run: &Run) -> bool {
+    let valid = compared(run, ArmKind::Together, ArmKind::BackToBack);
+    let per_session = slowdowns_of(run, &valid);
+    slowdowns_judged(run, &per_session, &censored(run)).is_settled()
+}
+
+fn slowdowns_judged<'a>(run: &Run, per_session: &'a [Vec<f64>], censored: &[u32]) -> Slowdowns<'a> {
+    Slowdowns {
+        per_session,
+        looks: looks(run.spec.auto_rounds),
+        censored: !censored.is_empty(),
+        limits: run.spec.thresholds,
+    }
+}
+
+/// The valid rounds that have both arms.
+pub(super) fn compared(run: &Run, one: ArmKind, other: ArmKind) -> Vec<(&Arm, &Arm)> {
+    let valid = run.rounds.iter().filter(|r| r.valid);
+    valid.filter_map(|r| two_arms(r, one, other)).collect()
+}
+
+/// For each session its ratio of walls in each of these rounds.
+pub(super) fn slowdowns_of(run: &Run, rounds: &[(&Arm, &Arm)]) -> Vec<Vec<f64>> {
+    let ids = run.spec.sessions.iter();
+    ids.map(|s| slowdowns(&s.id, rounds)).collect()
+}
+
+/// The invalid rounds in which a session failed together and not back to back: it may have failed
+/// for being slowed down, so that the other rounds alone would flatter.
+fn censored(run: &Run) -> Vec<u32> {
+    let is_cut = |round: &Round| {
+        let unfinished = |r: &Placed<InvalidReason>| r.fact == InvalidReason::RoundUnfinished;
+        round.invalid_reasons.iter().any(unfinished)
+    };
+    let invalid = run.rounds.iter().filter(|r| !r.valid && !is_cut(r));
+    let failed_together = invalid.filter(|round| {
+        let of = |kind| round.arms.iter().find(|a| a.kind == kind);
+        let Some(together) = of(ArmKind::Together) else {
+            return false;
+        };
+        let alone = of(ArmKind::BackToBack);
+        together.sessions.iter().any(|t| {
+            let alone = alone.and_then(|arm| arm.sessions.iter().find(|s| s.id == t.id));
+            is_lost(t) && !alone.is_some_and(is_lost)
+        })
+    });
+    failed_together.map(|round| round.index).collect()
+}
+
+/// Whether a session has no wall to compare because of what the server or the agent did.
+fn is_lost(session: &Session) -> bool {
+    let stopped = matches!(session.status, Status::Interrupted | Status::RigError);
+    let cut = !session.status.is_completed() && !stopped;
+    cut || session.refusals + session.lost_streams > 0 || !session.failures.is_empty()
 }
 
 /// A run of one session: its arms are the same thing done twice.
@@ -85,13 +140,16 @@ fn nothing_compared(run: &Run, valid: &[(&Arm, &Arm)]) -> Time {
     let alone = run.spec.sessions.iter();
     let sessions: Vec<SessionSlowdown> = alone.map(|s| summarise(&s.id, &[], &[])).collect();
     Time {
-        verdict: TimeVerdict::NotCompared,
+        claim: Claim {
+            verdict: TimeVerdict::NotCompared,
+            evidence: None,
+            rounds_needed: None,
+        },
         worst: Ratio::default(),
         worst_session: None,
         together_over_back_to_back: Ratio::default(),
         warnings: warnings(run, valid, &sessions),
         sessions,
-        rounds_needed: None,
         reasons: not_compared(run),
     }
 }
@@ -115,15 +173,6 @@ pub(super) fn two_arms(round: &Round, one: ArmKind, other: ArmKind) -> Option<(&
 fn pair<'a>(id: &str, together: &'a Arm, alone: &'a Arm) -> Option<(&'a Session, &'a Session)> {
     let of = |arm: &'a Arm| arm.sessions.iter().find(|s| s.id == id);
     Some((of(together)?, of(alone)?))
-}
-
-/// The largest slowdown of a round; `None` when any session lacks one.
-pub(super) fn worst_of(ids: &[&str], together: &Arm, alone: &Arm) -> Option<f64> {
-    let values: Option<Vec<f64>> = ids
-        .iter()
-        .map(|id| slowdowns(id, &[(together, alone)]).first().copied())
-        .collect();
-    values?.into_iter().reduce(f64::max)
 }
 
 fn slowdowns(id: &str, rounds: &[(&Arm, &Arm)]) -> Vec<f64> {
@@ -164,74 +213,37 @@ pub(super) fn makespan_ratio(together: &Arm, alone: &Arm) -> Option<f64> {
     (a > 0.0).then(|| t / a)
 }
 
-pub(super) fn classify(value: f64, ci95: Option<[f64; 2]>, limits: Thresholds) -> TimeVerdict {
-    if let Some([low, high]) = ci95 {
-        let straddles = |t: f64| low <= t && t < high;
-        if straddles(limits.pass) || straddles(limits.fail) {
-            return TimeVerdict::Inconclusive;
-        }
-    }
-    if value <= limits.pass {
-        TimeVerdict::Pass
-    } else if value <= limits.fail {
-        TimeVerdict::Warn
-    } else {
-        TimeVerdict::Fail
-    }
-}
-
-fn time_reason(
-    verdict: TimeVerdict,
-    worst: &Ratio,
-    limits: Thresholds,
-    needed: Option<u32>,
-) -> Option<VerdictReason> {
+/// Why the verdict is not a plain pass.
+fn time_reason(claim: &Claim, worst: &Ratio, limits: Thresholds) -> Option<VerdictReason> {
     let slowdown = worst.value?;
-    let above = |limit: f64| Some(VerdictReason::TooSlow { slowdown, limit });
-    match verdict {
-        TimeVerdict::Pass | TimeVerdict::Unknown | TimeVerdict::NotCompared => None,
-        TimeVerdict::Warn => above(limits.pass),
-        TimeVerdict::Fail => above(limits.fail),
-        TimeVerdict::Inconclusive => {
-            let [low, high] = worst.ci95?;
-            Some(VerdictReason::Inconclusive {
-                low,
-                high,
-                more_rounds: more_rounds(worst.n, needed),
-            })
-        }
-    }
-}
-
-/// Rounds beside the `n` measured that would settle a ratio, of the total needed.
-pub(super) fn more_rounds(n: u32, needed: Option<u32>) -> Option<u32> {
-    needed.map(|needed| needed.saturating_sub(n).max(1))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use flashrig_record::testing::THRESHOLDS as LIMITS;
-
-    #[test]
-    fn the_thresholds_themselves_pass_and_warn() {
-        assert_eq!(classify(1.5, None, LIMITS), TimeVerdict::Pass);
-        assert_eq!(classify(1.51, None, LIMITS), TimeVerdict::Warn);
-        assert_eq!(classify(2.0, None, LIMITS), TimeVerdict::Warn);
-        assert_eq!(classify(2.01, None, LIMITS), TimeVerdict::Fail);
-    }
-
-    #[test]
-    fn an_interval_across_either_threshold_is_inconclusive() {
-        assert_eq!(
-            classify(1.4, Some([1.3, 1.6]), LIMITS),
-            TimeVerdict::Inconclusive
-        );
-        assert_eq!(
-            classify(2.1, Some([1.9, 2.3]), LIMITS),
-            TimeVerdict::Inconclusive
-        );
-        assert_eq!(classify(1.7, Some([1.55, 1.95]), LIMITS), TimeVerdict::Warn);
-        assert_eq!(classify(1.4, Some([1.3, 1.5]), LIMITS), TimeVerdict::Pass);
-    }
+    let (n, needed) = (worst.n, claim.rounds_needed);
+    let more_rounds = more_rounds(n, needed);
+    let above = |limit: f64| VerdictReason::TooSlow {
+        slowdown,
+        limit,
+        at_least: claim.evidence.map(|e| e.at_least),
+    };
+    Some(match (claim.verdict, claim.evidence) {
+        (TimeVerdict::Warn, _) => above(limits.pass),
+        (TimeVerdict::Fail, _) => above(limits.fail),
+        (TimeVerdict::PassOrWarn, Some(e)) => VerdictReason::PassNotProven {
+            at_most: e.at_most?,
+            limit: limits.pass,
+            more_rounds,
+            rounds_in_all: needed,
+        },
+        (TimeVerdict::WarnOrFail, Some(e)) => VerdictReason::FailNotExcluded {
+            at_least: e.at_least,
+            limit: limits.fail,
+            more_rounds,
+            rounds_in_all: needed,
+        },
+        (TimeVerdict::Inconclusive, Some(e)) => VerdictReason::Inconclusive {
+            low: e.at_least,
+            high: e.at_most,
+            more_rounds,
+            rounds_in_all: needed,
+        },
+        _ => return None,
+    })
 }

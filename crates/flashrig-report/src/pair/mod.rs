@@ -72,7 +72,7 @@ fn conditions(run: &Run) -> Vec<String> {
         run.command.clone(),
         head::server_of_run(&run.server),
         agents.join(", "),
-        plural(run.spec.rounds, "round"),
+        head::planned(run.spec.rounds, run.spec.auto_rounds),
     ]
 }
 

@@ -63,13 +63,23 @@ impl<'r> Rows<'r> {
         let table = Table::new(&self.rows)
             .name("session", |row| row.name.clone())
             .words("agent", 2, |row| row.agent.clone())
-            .figure("alone", 0, |row| row.walls(ArmKind::BackToBack))
-            .figure("together", 0, |row| row.walls(ArmKind::Together))
-            .figure("slowdown", 0, |row| {
-                row.spread(times, |id| of(id)?.slowdown.value)
+            .figure("alone", 0, |row| row.walls(ArmKind::BackToBack));
+        let itself = verdict.against_itself.as_ref();
+        let ratio = move |id: &str| match itself {
+            Some(judged) => judged.sessions.iter().find(|s| s.id == id).map(|s| s.ratio),
+            None => of(id).map(|s| s.slowdown),
+        };
+        let (beside, name, ratio_name) = match itself {
+            Some(_) => (ArmKind::BackToBackAgain, "again", "ratio"),
+            None => (ArmKind::Together, "together", "slowdown"),
+        };
+        let table = table
+            .figure(name, 0, move |row| row.walls(beside))
+            .figure(ratio_name, 0, move |row| {
+                row.spread(times, |id| ratio(id)?.value)
             })
-            .known("95%", 1, |row| match row.ids.as_slice() {
-                [id] => interval(of(id).and_then(|s| s.slowdown.ci95)),
+            .known("95%", 1, move |row| match row.ids.as_slice() {
+                [id] => interval(ratio(id).and_then(|r| r.ci95)),
                 _ => unknown(),
             });
         let table = match self.run.spec.gate {
@@ -125,6 +135,7 @@ impl<'r> Rows<'r> {
             .name("session", |at| at.name.clone())
             .name("arm", |at| match at.arm {
                 ArmKind::BackToBack => "alone".to_owned(),
+                ArmKind::BackToBackAgain => "again".to_owned(),
                 arm => arm.label().to_owned(),
             })
     }
@@ -149,7 +160,11 @@ impl<'r> Row<'r> {
 
     fn in_arms(&self) -> Vec<InArm<'r>> {
         let gated = self.run.spec.gate.map(|_| ArmKind::Gated);
-        let all = [ArmKind::BackToBack, ArmKind::Together];
+        let beside = match self.run.spec.against_itself {
+            true => ArmKind::BackToBackAgain,
+            false => ArmKind::Together,
+        };
+        let all = [ArmKind::BackToBack, beside];
         let arms = all.into_iter().chain(gated).enumerate();
         arms.map(|(index, arm)| InArm {
             row: self.clone(),

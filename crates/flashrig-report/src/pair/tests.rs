@@ -45,6 +45,8 @@ fn run(simulated: bool, rounds: Vec<Round>) -> Run {
         spec: Spec {
             sessions: vec![spec("fix-bug"), spec("add-flag")],
             rounds: 1,
+            auto_rounds: None,
+            against_itself: false,
             cache: CachePolicy::Cold,
             time_limit_s: None,
             thresholds: Thresholds {

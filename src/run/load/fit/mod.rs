@@ -14,11 +14,12 @@ mod lanes;
 mod prepare;
 mod sides;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
-use crate::plan::grid::{Step, lone_steps, size_steps, steps};
+use crate::plan::grid::{Step, size_steps, steps};
+use crate::plan::rounds::Rounds;
 use crate::plan::search::{Found, Search};
 use crate::run::shared::instrument::own_cpu;
 use crate::run::shared::server_life::{self, Lost, bring_back, is_lost, report_lost};
@@ -128,22 +129,75 @@ async fn measure_all(context: &FitContext) -> anyhow::Result<()> {
         }
         return Ok(());
     }
-    for step in steps(&spec.contexts, &spec.sessions, spec.rounds, spec.seed) {
-        take(context, step).await?;
+    let rounds = Rounds::stored(spec.rounds, spec.auto_rounds);
+    let began = Instant::now();
+    // One session alone is what the others are compared with: it goes on with the last of them.
+    let mut settled: Vec<(u64, u32)> = Vec::new();
+    let all = steps(&spec.contexts, &spec.sessions, spec.rounds, spec.seed);
+    for round in 1..=rounds.most {
+        if round > 1 && rounds.is_over(began.elapsed()) {
+            return Ok(());
+        }
+        let is_open = |context_tokens: u64| {
+            let compared = spec.sessions.iter().filter(|n| **n > 1);
+            let mut open = compared.filter(|n| !settled.contains(&(context_tokens, **n)));
+            open.next().is_some()
+        };
+        let steps = all.iter().filter(|step| step.round == round);
+        let open = steps.filter(|step| match step.sessions {
+            1 => round == 1 || is_open(step.context_tokens),
+            n => !settled.contains(&(step.context_tokens, n)),
+        });
+        let open: Vec<Step> = open.copied().collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+        for step in open {
+            take(context, step).await?;
+        }
+        if rounds.looks_after(round) {
+            settled = settled_cells(context)?;
+        }
     }
     Ok(())
+}
+
+/// The combinations about which more rounds have nothing to add.
+fn settled_cells(context: &FitContext) -> anyhow::Result<Vec<(u64, u32)>> {
+    let run = context.run().context("the record is gone")?;
+    let cells = cells(&run).into_iter();
+    let settled = cells.filter(Cell::is_settled);
+    Ok(settled.map(|c| (c.context_tokens, c.sessions)).collect())
 }
 
 /// Looks for the largest size that passes at one context length.
 async fn search(context: &FitContext, context_tokens: u64) -> anyhow::Result<()> {
     let spec = &context.spec;
-    for step in lone_steps(context_tokens, spec.rounds) {
-        take(context, step).await?;
-    }
+    let rounds = Rounds::stored(spec.rounds, spec.auto_rounds);
+    let began = Instant::now();
     let mut search = Search::new(spec.sessions.clone());
     while let Some(size) = search.next() {
         for step in size_steps(context_tokens, size, spec.rounds) {
+            if step.round > 1 && rounds.is_over(began.elapsed()) {
+                break;
+            }
+            // What it is compared with, unless that was measured for another size.
+            take(
+                context,
+                Step {
+                    sessions: 1,
+                    ..step
+                },
+            )
+            .await?;
             take(context, step).await?;
+            let run = context.run().context("the record is gone")?;
+            let cell = judge_cell(&run, context_tokens, size);
+            let is_settled = size == 1 || cell.is_settled();
+            if rounds.auto.is_some() && (size == 1 || rounds.looks_after(step.round)) && is_settled
+            {
+                break;
+            }
         }
         if context.stop.is_set() {
             return Ok(());
@@ -168,7 +222,7 @@ async fn search(context: &FitContext, context_tokens: u64) -> anyhow::Result<()>
 /// What a size came to, for the search. One that is inconclusive counts as it stands.
 fn found(run: &LoadRun, cell: &Cell) -> Found {
     let limits = run.spec.thresholds;
-    match passes(cell, limits) {
+    match passes(cell) {
         _ if blocked(run, cell.context_tokens, cell.sessions).is_some() => Found::Blocked,
         Some(true) => Found::Passes,
         Some(false) => Found::Fails,

@@ -6,8 +6,9 @@ use anyhow::anyhow;
 
 use super::{Begin, FitContext, shape};
 use crate::exit::{Exit, Failure, OrFail, usage};
-use crate::plan::fit::{Asked, spec, within};
+use crate::plan::fit::{Asked, SIMULATED_ROUNDS, spec, within};
 use crate::plan::resume::{agrees, base_name, is_open, same_server};
+use crate::plan::rounds::RoundsAsked;
 use crate::plan::server::ServerRequest;
 use crate::run::load::prepare::{
     Reported, aim, begun, calibrated, duration, note, note_speed, speed, warmed_up,
@@ -42,7 +43,9 @@ impl Request {
     /// # Errors
     /// The first option that makes none.
     pub fn check(&self) -> Result<(), Failure> {
-        spec(&self.asked, new_seed()).map(drop).or_usage()
+        spec(&self.asked, new_seed(), SIMULATED_ROUNDS)
+            .map(drop)
+            .or_usage()
     }
 }
 
@@ -68,7 +71,7 @@ async fn new(
     live: Reported,
     stop: Stop,
 ) -> Result<(FitContext, Begin, PathBuf), Failure> {
-    let spec = spec(&request.asked, new_seed()).or_usage()?;
+    request.check()?;
     let project = std::env::current_dir().or_rig()?;
     let wanted = &request.server;
     let target = target(
@@ -77,10 +80,16 @@ async fn new(
         &wanted.sets,
         &project,
     )?;
-    can_reset(&target, spec.reset)?;
+    can_reset(&target, request.asked.reset)?;
     writable(&request.results)?;
     note_speed(&target, wanted.speed, &live);
     let mut server = reach(wanted, &target, Vec::new(), &|text| note(&live, text)).await?;
+    let rounds = if server.record.simulated {
+        SIMULATED_ROUNDS
+    } else {
+        RoundsAsked::Auto
+    };
+    let spec = spec(&request.asked, new_seed(), rounds).or_usage()?;
     within(&spec, &server.record).or_usage()?;
     let origin = Origin::now();
     let limit = duration(spec.first_token_limit_s);

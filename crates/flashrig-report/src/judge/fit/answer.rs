@@ -17,15 +17,13 @@ pub fn fits(run: &LoadRun, cells: &[Cell]) -> Vec<Fits> {
         .contexts
         .iter()
         .map(|&context_tokens| {
-            let largest = largest(run, cells, context_tokens);
+            let largest = largest(cells, context_tokens);
             Fits {
                 context_tokens,
                 sessions: largest.map(|c| c.sessions),
                 non_monotonic: largest.is_some_and(|largest| {
-                    of(cells, context_tokens).any(|c| {
-                        c.sessions < largest.sessions
-                            && passes(c, run.spec.thresholds) == Some(false)
-                    })
+                    of(cells, context_tokens)
+                        .any(|c| c.sessions < largest.sessions && passes(c) == Some(false))
                 }),
             }
         })
@@ -38,9 +36,9 @@ fn of(cells: &[Cell], context_tokens: u64) -> impl Iterator<Item = &Cell> {
         .filter(move |c| c.context_tokens == context_tokens)
 }
 
-fn largest<'c>(run: &LoadRun, cells: &'c [Cell], context_tokens: u64) -> Option<&'c Cell> {
+fn largest(cells: &[Cell], context_tokens: u64) -> Option<&Cell> {
     of(cells, context_tokens)
-        .filter(|c| passes(c, run.spec.thresholds) == Some(true))
+        .filter(|c| passes(c) == Some(true))
         .max_by_key(|c| c.sessions)
 }
 
@@ -50,7 +48,7 @@ pub fn sentence(run: &LoadRun, cells: &[Cell]) -> String {
     for &context_tokens in &run.spec.contexts {
         let at = format_tokens(context_tokens);
         let first = parts.is_empty();
-        parts.push(match largest(run, cells, context_tokens) {
+        parts.push(match largest(cells, context_tokens) {
             None => none(cells, context_tokens, &at, first),
             Some(cell) => {
                 let least = if more_may_fit(run, cells, cell) {
@@ -66,7 +64,7 @@ pub fn sentence(run: &LoadRun, cells: &[Cell]) -> String {
                 format!(
                     "{least}{}{word} at {at}{}",
                     cell.sessions,
-                    aside(cell, open_question(run, cells, cell))
+                    aside(cell, open_question(cells, cell))
                 )
             }
         });
@@ -96,12 +94,10 @@ fn none(cells: &[Cell], context_tokens: u64, at: &str, first: bool) -> String {
 }
 
 /// The smallest larger number of which it could not be told whether it fits.
-fn open_question<'c>(run: &LoadRun, cells: &'c [Cell], largest: &Cell) -> Option<&'c Cell> {
+fn open_question<'c>(cells: &'c [Cell], largest: &Cell) -> Option<&'c Cell> {
     of(cells, largest.context_tokens)
         .filter(|c| c.sessions > largest.sessions)
-        .find(|c| {
-            c.verdict == CellVerdict::Inconclusive && passes(c, run.spec.thresholds).is_none()
-        })
+        .find(|c| c.verdict == CellVerdict::Inconclusive)
 }
 
 fn aside(cell: &Cell, open: Option<&Cell>) -> String {
@@ -110,8 +106,9 @@ fn aside(cell: &Cell, open: Option<&Cell>) -> String {
         .worst
         .map_or_else(String::new, |w| format!(", {w:.2}x"));
     let own = match cell.verdict {
-        CellVerdict::Warn => Some(format!("warning{worst}")),
-        CellVerdict::Inconclusive => Some(format!("pass or warning{worst}")),
+        CellVerdict::Warn | CellVerdict::PassOrWarn => {
+            Some(format!("{}{worst}", cell.verdict.label()))
+        }
         _ => None,
     };
     let open = open.map(|c| format!("{} inconclusive", c.sessions));
@@ -181,7 +178,7 @@ pub fn warnings(run: &LoadRun, cells: &[Cell]) -> Vec<LoadWarning> {
     for fits in fits(run, cells).iter().filter(|f| f.non_monotonic) {
         let failed: Vec<FailedSize> = of(cells, fits.context_tokens)
             .filter(|c| Some(c.sessions) < fits.sessions)
-            .filter(|c| passes(c, run.spec.thresholds) == Some(false))
+            .filter(|c| passes(c) == Some(false))
             .map(|c| FailedSize {
                 sessions: c.sessions,
                 verdict: c.verdict,
@@ -218,15 +215,12 @@ pub fn answer(run: &LoadRun, cells: &[Cell]) -> Answer {
         .spec
         .contexts
         .iter()
-        .map(|&c| at_context(run, cells, c, run.spec.expect.unwrap_or(1)))
+        .map(|&c| at_context(cells, c, run.spec.expect.unwrap_or(1)))
         .collect();
     let has = |answer| by_context.contains(&answer);
     let undecided = || {
         let open = |c: &Cell| c.verdict == CellVerdict::Inconclusive;
-        if cells
-            .iter()
-            .any(|c| open(c) && passes(c, run.spec.thresholds).is_none())
-        {
+        if cells.iter().any(|c| open(c) && passes(c).is_none()) {
             Answer::Inconclusive
         } else {
             Answer::Yes
@@ -244,15 +238,12 @@ pub fn answer(run: &LoadRun, cells: &[Cell]) -> Answer {
     }
 }
 
-fn at_context(run: &LoadRun, cells: &[Cell], context_tokens: u64, expected: u32) -> Answer {
-    let limits = run.spec.thresholds;
-    if of(cells, context_tokens).any(|c| c.sessions >= expected && passes(c, limits) == Some(true))
-    {
+fn at_context(cells: &[Cell], context_tokens: u64, expected: u32) -> Answer {
+    if of(cells, context_tokens).any(|c| c.sessions >= expected && passes(c) == Some(true)) {
         return Answer::Yes;
     }
     // What a smaller number fails at, more would too.
-    if of(cells, context_tokens).any(|c| c.sessions <= expected && passes(c, limits) == Some(false))
-    {
+    if of(cells, context_tokens).any(|c| c.sessions <= expected && passes(c) == Some(false)) {
         return Answer::No;
     }
     if of(cells, context_tokens).any(|c| c.verdict == CellVerdict::Inconclusive) {

@@ -2,12 +2,12 @@
 
 use super::slowdown::{self, Compare, Warm, total_speed};
 use super::{finished, recall};
-use crate::judge::time::{classify, more_rounds};
-use crate::stats::{self, median};
+use crate::judge::claim::{Claim, Slowdowns, looks, more_rounds};
+use crate::stats::median;
 use flashrig_clock::Seconds;
 use flashrig_record::{
     Cell, CellReason, CellVerdict, LeftOutReason, LoadRun, Measured, Outcome, Refused, SideFigures,
-    SideTurn, StopKind, Thresholds, TimeVerdict, Turn,
+    SideTurn, StopKind, TimeVerdict, Turn,
 };
 
 /// A side request above this is counted apart.
@@ -47,31 +47,49 @@ pub fn judge(run: &LoadRun, context_tokens: u64, sessions: u32) -> Cell {
         rounds_needed: None,
         reasons: Vec::new(),
         slowdown: compare.slowdown.clone(),
+        evidence: None,
     };
-    let (verdict, reasons) = verdict(run, &rounds, &cell, &compare);
-    if verdict == CellVerdict::Inconclusive {
-        let limits = run.spec.thresholds;
-        cell.rounds_needed =
-            stats::rounds_needed(&cell.slowdown.rounds, &[limits.pass, limits.fail]);
+    let slowdowns = Slowdowns {
+        per_session: &compare.per_session,
+        looks: looks(run.spec.auto_rounds),
+        censored: false,
+        limits: run.spec.thresholds,
+    };
+    let claim = slowdowns.claim();
+    let (verdict, reasons) = verdict(run, &rounds, &cell, &compare, &claim);
+    cell.evidence = claim.evidence.filter(|_| sessions > 1);
+    if is_of_time(verdict) {
+        cell.rounds_needed = claim.rounds_needed;
     }
     cell.verdict = verdict;
     cell.reasons = reasons;
     cell
 }
 
-/// Whether so many sessions fit; `None` when that cannot be told.
-pub fn passes(cell: &Cell, limits: Thresholds) -> Option<bool> {
+/// Whether a verdict is about time, and not about what went wrong.
+fn is_of_time(verdict: CellVerdict) -> bool {
+    matches!(
+        verdict,
+        CellVerdict::Pass
+            | CellVerdict::PassOrWarn
+            | CellVerdict::Warn
+            | CellVerdict::WarnOrFail
+            | CellVerdict::Fail
+            | CellVerdict::Inconclusive
+    )
+}
+
+/// Whether so many sessions fit; `None` when that cannot be told. A warning for which a fail is not
+/// excluded does not count as fitting.
+pub fn passes(cell: &Cell) -> Option<bool> {
     match cell.verdict {
-        CellVerdict::Pass | CellVerdict::Warn => Some(true),
-        CellVerdict::Fail | CellVerdict::Refused | CellVerdict::Recall | CellVerdict::Error => {
-            Some(false)
-        }
-        // Between a pass and a warning it passes either way.
-        CellVerdict::Inconclusive => match cell.slowdown.ci95 {
-            Some([_, high]) if high <= limits.fail => Some(true),
-            _ => None,
-        },
-        CellVerdict::Unknown => None,
+        CellVerdict::Pass | CellVerdict::PassOrWarn | CellVerdict::Warn => Some(true),
+        CellVerdict::WarnOrFail
+        | CellVerdict::Fail
+        | CellVerdict::Refused
+        | CellVerdict::Recall
+        | CellVerdict::Error => Some(false),
+        CellVerdict::Inconclusive | CellVerdict::Unknown => None,
     }
 }
 
@@ -213,6 +231,7 @@ fn verdict(
     rounds: &[&Measured],
     cell: &Cell,
     compare: &Compare,
+    claim: &Claim,
 ) -> (CellVerdict, Vec<CellReason>) {
     let mut reasons = left_out(run, cell);
     if rounds.is_empty() {
@@ -245,7 +264,7 @@ fn verdict(
     let has_short = !short.is_empty();
     reasons.extend(short);
     let ended_early = rounds.iter().any(|m| m.stopped.is_some());
-    let time = time(run, cell, compare, ended_early, &mut reasons);
+    let time = time(run, cell, compare, claim, ended_early, &mut reasons);
     let stopped = |kinds: &[StopKind]| {
         rounds
             .iter()
@@ -284,51 +303,66 @@ fn time(
     run: &LoadRun,
     cell: &Cell,
     compare: &Compare,
+    claim: &Claim,
     ended_early: bool,
     reasons: &mut Vec<CellReason>,
 ) -> CellVerdict {
-    let Some(worst) = cell.slowdown.worst else {
+    let Some(slowdown) = cell.slowdown.worst else {
         // What ended it early was said.
         if !ended_early {
             reasons.push(CellReason::NoSlowdown);
         }
         return CellVerdict::Unknown;
     };
-    let limits = run.spec.thresholds;
     if compare.same_length == Some(false) {
         let per_token = cell.slowdown.per_token_worst;
         reasons.push(CellReason::UnequalAnswers { per_token });
     }
-    let above = |limit| CellReason::TooSlow {
-        slowdown: worst,
-        limit,
-    };
-    match classify(worst, cell.slowdown.ci95, limits) {
+    reasons.extend(time_reason(run, cell, claim, slowdown));
+    match claim.verdict {
         TimeVerdict::Pass => CellVerdict::Pass,
-        TimeVerdict::Warn => {
-            reasons.push(above(limits.pass));
-            CellVerdict::Warn
-        }
-        TimeVerdict::Fail => {
-            reasons.push(above(limits.fail));
-            CellVerdict::Fail
-        }
+        TimeVerdict::PassOrWarn => CellVerdict::PassOrWarn,
+        TimeVerdict::Warn => CellVerdict::Warn,
+        TimeVerdict::WarnOrFail => CellVerdict::WarnOrFail,
+        TimeVerdict::Fail => CellVerdict::Fail,
+        TimeVerdict::Inconclusive => CellVerdict::Inconclusive,
         TimeVerdict::Unknown | TimeVerdict::NotCompared => CellVerdict::Unknown,
-        TimeVerdict::Inconclusive => {
-            let needed = stats::rounds_needed(&cell.slowdown.rounds, &[limits.pass, limits.fail]);
-            let more_rounds = more_rounds(cell.slowdown.n, needed);
-            reasons.extend(
-                cell.slowdown
-                    .ci95
-                    .map(|[low, high]| CellReason::Inconclusive {
-                        low,
-                        high,
-                        more_rounds,
-                    }),
-            );
-            CellVerdict::Inconclusive
-        }
     }
+}
+
+/// Why the time side is not a plain pass.
+fn time_reason(run: &LoadRun, cell: &Cell, claim: &Claim, slowdown: f64) -> Option<CellReason> {
+    let limits = run.spec.thresholds;
+    let rounds_in_all = claim.rounds_needed;
+    let more_rounds = more_rounds(cell.slowdown.n, rounds_in_all);
+    let above = |limit| CellReason::TooSlow {
+        slowdown,
+        limit,
+        at_least: claim.evidence.map(|e| e.at_least),
+    };
+    Some(match (claim.verdict, claim.evidence) {
+        (TimeVerdict::Warn, _) => above(limits.pass),
+        (TimeVerdict::Fail, _) => above(limits.fail),
+        (TimeVerdict::PassOrWarn, Some(e)) => CellReason::PassNotProven {
+            at_most: e.at_most?,
+            limit: limits.pass,
+            more_rounds,
+            rounds_in_all,
+        },
+        (TimeVerdict::WarnOrFail, Some(e)) => CellReason::FailNotExcluded {
+            at_least: e.at_least,
+            limit: limits.fail,
+            more_rounds,
+            rounds_in_all,
+        },
+        (TimeVerdict::Inconclusive, Some(e)) => CellReason::Inconclusive {
+            low: e.at_least,
+            high: e.at_most,
+            more_rounds,
+            rounds_in_all,
+        },
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Slowdown and growth: warm turns beside others over warm turns alone, of the same round.
 
 use super::finished;
+use crate::judge::claim;
 use crate::stats;
 use flashrig_record::{Lane, LoadRun, Measured, Outcome, Slowdown};
 
@@ -46,6 +47,8 @@ struct Compared<'r> {
 pub struct Compare {
     /// The slowdown.
     pub slowdown: Slowdown,
+    /// For each session its slowdown in each round.
+    pub per_session: Vec<Vec<f64>>,
     /// Generation speed together over alone.
     pub growth: Option<f64>,
     /// Whether answers were equally long alone and together; `None` when tokens are unknown.
@@ -55,37 +58,54 @@ pub struct Compare {
 /// Compares a combination with the lone session.
 pub fn compare(run: &LoadRun, context_tokens: u64, sessions: u32) -> Compare {
     let rounds = compared(run, context_tokens, sessions);
-    let of_round = |r: &Compared, of: &dyn Fn(&Warm, &Warm) -> Option<f64>| {
-        let all: Option<Vec<f64>> = r.lanes.iter().map(|lane| of(lane, &r.alone)).collect();
-        all.filter(|a| !a.is_empty())
-    };
     let plain = |lane: &Warm, alone: &Warm| Some(lane.wall_s / alone.wall_s);
     let per_token = |lane: &Warm, alone: &Warm| {
         let (t, a) = (tokens(lane)?, tokens(alone)?);
         Some((lane.wall_s / t) / (alone.wall_s / a))
     };
-    let worst = |values: Vec<f64>| values.into_iter().reduce(f64::max);
-    let by_round: Vec<Vec<f64>> = rounds.iter().filter_map(|r| of_round(r, &plain)).collect();
-    let worst_by_round: Vec<f64> = by_round.iter().cloned().filter_map(worst).collect();
-    let median_by_round: Vec<f64> = by_round.iter().filter_map(|v| stats::median(v)).collect();
-    let by_token: Vec<f64> = rounds
+    let per_session = by_session(&rounds, &plain).unwrap_or_default();
+    let means: Vec<f64> = per_session
         .iter()
-        .filter_map(|r| of_round(r, &per_token).and_then(worst))
+        .filter_map(|values| stats::geometric_mean(values))
         .collect();
-    let ratio = stats::ratio(&worst_by_round);
+    let worst = claim::worst(&per_session);
+    let worst_session = worst.and_then(|(index, _)| {
+        let lanes = &rounds.first()?.measured.lanes;
+        Some(lanes.get(index)?.id.clone())
+    });
+    let by_token = by_session(&rounds, &per_token);
+    let by_token = by_token.and_then(|all| claim::worst(&all)?.1.value);
+    let points = worst.map(|(index, _)| per_session[index].clone());
+    let ratio = worst.map(|(_, ratio)| ratio).unwrap_or_default();
     let growth: Vec<f64> = rounds.iter().filter_map(growth).collect();
     Compare {
         slowdown: Slowdown {
             worst: ratio.value,
-            median: stats::median(&median_by_round),
+            worst_session,
+            median: stats::median(&means),
             ci95: ratio.ci95,
             n: ratio.n,
-            per_token_worst: stats::median(&by_token),
-            rounds: worst_by_round,
+            per_token_worst: by_token,
+            rounds: points.unwrap_or_default(),
         },
-        growth: stats::median(&growth),
+        per_session,
+        growth: stats::geometric_mean(&growth),
         same_length: same_length(&rounds),
     }
+}
+
+/// A ratio of every session in every round; `None` when one of them is unknown.
+fn by_session(
+    rounds: &[Compared],
+    of: &dyn Fn(&Warm, &Warm) -> Option<f64>,
+) -> Option<Vec<Vec<f64>>> {
+    let count = rounds.first()?.lanes.len();
+    (0..count)
+        .map(|index| {
+            let of_round = |r: &Compared| of(r.lanes.get(index)?, &r.alone);
+            rounds.iter().map(of_round).collect()
+        })
+        .collect()
 }
 
 fn compared(run: &LoadRun, context_tokens: u64, sessions: u32) -> Vec<Compared<'_>> {

@@ -1,8 +1,8 @@
 //! The best combination, and how sure that is.
 
 use super::message::{factor, figure_label, name_of, row_name};
-use super::rows::{over_rounds, paired};
-use crate::stats::rounds_needed;
+use super::rows::paired;
+use crate::stats::{lower_bound, ratio};
 use flashrig_record::{
     FigureKind, FigureOf, NamedUnit, Proven, Ratio, RowFigure, Sweep, SweepRow, SweepVerdict,
     SweepWarning, Unit,
@@ -10,6 +10,8 @@ use flashrig_record::{
 
 /// Units that a remark names.
 const NAMED: usize = 4;
+/// More rounds than this are not worth naming.
+const MOST_ROUNDS: usize = 200;
 /// From so many comparisons on it is said what many of them do to each.
 const MANY: usize = 4;
 
@@ -28,7 +30,12 @@ pub fn verdict(sweep: &Sweep, rows: &[SweepRow]) -> SweepVerdict {
         let others: Vec<Beside> = candidates
             .iter()
             .filter(|(row, _)| row.combination != best.combination)
-            .map(|(row, value)| Beside::new(sweep, best, row, *value, by))
+            .map(|(row, value)| Beside {
+                row,
+                value: *value,
+                per_round: paired(sweep, row.combination, best.combination, by),
+                comparisons: candidates.len() * (candidates.len() - 1),
+            })
             .collect();
         Judged { best, by, others }
     });
@@ -115,28 +122,28 @@ struct Beside<'r> {
     value: f64,
     /// How many times as fast the best is, round by round.
     per_round: Vec<f64>,
-    ratio: Ratio,
+    /// Claims that could have been made: any combination may come out best, beside any other.
+    comparisons: usize,
 }
 
-impl<'r> Beside<'r> {
-    fn new(sweep: &Sweep, best: &SweepRow, row: &'r SweepRow, value: f64, by: FigureOf) -> Self {
-        let per_round = paired(sweep, row.combination, best.combination, by);
-        Self {
-            row,
-            value,
-            ratio: over_rounds(&per_round),
-            per_round,
-        }
+impl Beside<'_> {
+    fn ratio(&self) -> Ratio {
+        ratio(&self.per_round)
     }
 
-    /// Whether the best is better for certain, so far as 95% is certain.
+    /// Whether the best is better, with 95% confidence over all comparisons.
     fn is_distinct(&self) -> bool {
-        self.ratio.ci95.is_some_and(|[low, _]| low > 1.0)
+        self.is_distinct_after(self.per_round.len())
     }
 
-    /// Rounds in all that would tell it apart from the best.
+    fn is_distinct_after(&self, rounds: usize) -> bool {
+        lower_bound(&self.per_round, rounds, self.comparisons).is_some_and(|low| low > 1.0)
+    }
+
+    /// Rounds in all that would tell it apart from the best, if mean and scatter stayed as they are.
     fn needed(&self) -> Option<u32> {
-        rounds_needed(&self.per_round, &[1.0])
+        let found = (self.per_round.len()..=MOST_ROUNDS).find(|n| self.is_distinct_after(*n));
+        found.and_then(|n| u32::try_from(n).ok())
     }
 }
 
@@ -196,7 +203,7 @@ impl Judged<'_> {
             .filter(|other| other.row.combination != beside.row.combination)
             .collect();
         // One round tells nothing apart, and the sentence above has said so.
-        if !rest.is_empty() && beside.ratio.ci95.is_some() {
+        if !rest.is_empty() && beside.ratio().ci95.is_some() {
             let names: Vec<String> = rest.iter().map(|other| name(other.row)).collect();
             let needed: Option<Vec<u32>> = rest.iter().map(|other| other.needed()).collect();
             let needed = needed.and_then(|all| all.into_iter().max());
@@ -219,18 +226,23 @@ fn in_a_row(names: &[String]) -> String {
 }
 
 fn sentence(best: &str, other: &str, beside: &Beside, by: &str) -> String {
-    let times = beside.ratio.value;
+    let times = beside.ratio().value;
     let times = times.map_or_else(|| "an unknown number of".to_owned(), factor);
-    let n = beside.ratio.n;
-    match beside.ratio.ci95 {
+    let n = beside.ratio().n;
+    match beside.ratio().ci95 {
         Some([low, high]) if beside.is_distinct() => format!(
             "{best} is {times} times as fast as {other} by {by} ({} to {}, {n} rounds).",
             factor(low),
             factor(high)
         ),
         Some([low, high]) => format!(
-            "{best} had the best {by}, but cannot be told apart from {other}: {times} times as fast \
+            "{best} had the best {by}, but cannot be told apart from {other}{}: {times} times as fast \
              ({} to {}, {n} rounds){}.",
+            if low > 1.0 {
+                " when all comparisons count"
+            } else {
+                ""
+            },
             factor(low),
             factor(high),
             more_rounds(beside.needed())

@@ -130,20 +130,6 @@ pub fn paired(sweep: &Sweep, combination: u32, other: u32, figure: FigureOf) -> 
         .collect()
 }
 
-/// Ratios over rounds: their median, of an even number the geometric mean of the middle two, so
-/// that it is one over that of the inverted ratios.
-pub fn over_rounds(per_round: &[f64]) -> Ratio {
-    let whole = ratio(per_round);
-    if per_round.len() % 2 == 1 {
-        return whole;
-    }
-    let logs: Vec<f64> = per_round.iter().map(|ratio| ratio.ln()).collect();
-    Ratio {
-        value: median(&logs).map(f64::exp),
-        ..whole
-    }
-}
-
 fn figure(sweep: &Sweep, combination: u32, figure: FigureOf) -> RowFigure {
     let values = by_round(sweep, combination, figure);
     let values: Vec<f64> = values.into_iter().map(|(_, value)| value).collect();
@@ -157,7 +143,7 @@ fn figure(sweep: &Sweep, combination: u32, figure: FigureOf) -> RowFigure {
         value: median(&values),
         sound: !units.is_empty() && units.iter().all(is_sound),
         of_first: if figure.kind.has_ratio() {
-            let mut of_first = over_rounds(&paired(sweep, combination, 1, figure));
+            let mut of_first = ratio(&paired(sweep, combination, 1, figure));
             // One over itself is 1 for certain, whatever the spread.
             of_first.ci95 = of_first.ci95.filter(|_| combination != 1);
             of_first

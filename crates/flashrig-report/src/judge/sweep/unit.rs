@@ -198,9 +198,12 @@ fn of_fit(run: &LoadRun) -> (Vec<Figure>, Vec<UnitFault>) {
 /// Slow is no fault: that is what the figures are for.
 fn is_sound(cell: &Cell) -> bool {
     match cell.verdict {
-        CellVerdict::Pass | CellVerdict::Warn | CellVerdict::Fail | CellVerdict::Inconclusive => {
-            true
-        }
+        CellVerdict::Pass
+        | CellVerdict::PassOrWarn
+        | CellVerdict::Warn
+        | CellVerdict::WarnOrFail
+        | CellVerdict::Fail
+        | CellVerdict::Inconclusive => true,
         CellVerdict::Refused | CellVerdict::Recall | CellVerdict::Error | CellVerdict::Unknown => {
             false
         }

@@ -90,6 +90,7 @@ fn run(agents: &[u32], measured: Vec<Measured>) -> LoadRun {
             contexts: vec![2048],
             sessions: agents.to_vec(),
             rounds: 1,
+            auto_rounds: None,
             checks: 0,
             answer_tokens: 10,
             seed: 1,
