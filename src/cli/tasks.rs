@@ -27,6 +27,10 @@ pub enum TasksCommand {
     Verify {
         /// Tasks [default: all]
         names: Vec<String>,
+        /// How often the untouched repository and the solution are tried; a check that does not come
+        /// out the same each time is flaky
+        #[arg(long, value_name = "N", default_value_t = 3, value_parser = flashrig_config::whole_number(1, 100))]
+        repeat: u32,
         /// How checks are contained
         #[arg(long, value_enum, default_value_t = SandboxArg::Auto)]
         sandbox: SandboxArg,
@@ -55,6 +59,7 @@ pub async fn tasks(command: TasksCommand, console: Console) -> Result<Exit, Fail
         TasksCommand::List => list(&library, console),
         TasksCommand::Verify {
             names,
+            repeat,
             sandbox: choice,
         } => {
             let names = if names.is_empty() {
@@ -73,7 +78,7 @@ pub async fn tasks(command: TasksCommand, console: Console) -> Result<Exit, Fail
                 let base = Base::make(&task.source, &folder.join("base")).or_usage()?;
                 let home = folder.join("home");
                 let checks = Checks::new(&sandbox, &setting.shim, &setting.places, &home);
-                let proof = prove(&task, &base, &folder.join("cases"), &checks)
+                let proof = prove(&task, &base, &folder.join("cases"), &checks, repeat)
                     .await
                     .or_rig()?;
                 if !console.json() {

@@ -71,7 +71,8 @@ impl Proof {
 }
 
 /// Tries every case of the task, each in its own folder inside the fresh folder `scratch`, which
-/// is emptied again case by case.
+/// is emptied again case by case. The untouched base and the solution are tried `times` times, each
+/// in a fresh tree: a check that is not the same each time is flaky, and the task not sound.
 ///
 /// # Errors
 /// When a tree cannot be made. An unsound task is a result.
@@ -80,6 +81,7 @@ pub async fn prove(
     base: &Base,
     scratch: &Path,
     runner: &dyn CheckRunner,
+    times: u32,
 ) -> anyhow::Result<Proof> {
     let solution = (ProofCase::Solution, task.solution.as_str());
     let cheats = task
@@ -94,10 +96,17 @@ pub async fn prove(
         let folder = scratch.join(format!("case-{number}"));
         let row = match patched(base, text).await? {
             Ok(patch) => {
-                let found = verify(task, base, &patch, &folder, runner).await?;
-                std::fs::remove_dir_all(&folder)
-                    .with_context(|| format!("cannot remove folder {}", folder.display()))?;
-                judge(task, case, &patch, found)
+                let times = match case {
+                    ProofCase::Untouched | ProofCase::Solution => times.max(1),
+                    ProofCase::Cheat(_) => 1,
+                };
+                let mut all = Vec::new();
+                for _ in 0..times {
+                    all.push(verify(task, base, &patch, &folder, runner).await?);
+                    std::fs::remove_dir_all(&folder)
+                        .with_context(|| format!("cannot remove folder {}", folder.display()))?;
+                }
+                judge(task, case, &patch, all)
             }
             Err(reason) => ProofRow {
                 message: format!("the patch of {} is not usable: {reason}", name(&case)),
@@ -154,7 +163,54 @@ fn name(case: &ProofCase) -> String {
     }
 }
 
-fn judge(task: &Task, case: ProofCase, patch: &Patch, found: Verification) -> ProofRow {
+/// The checks that did not come out the same each time, with how often each passed.
+fn flaky(task: &Task, all: &[Verification]) -> Vec<String> {
+    let passed = |index: usize| {
+        let outcomes = all.iter().filter_map(|found| found.checks.get(index));
+        outcomes
+            .filter(|check| check.outcome == CheckOutcome::Passed)
+            .count()
+    };
+    let checks = task.checks.iter().enumerate();
+    checks
+        .map(|(index, check)| (check, passed(index)))
+        .filter(|(_, passed)| *passed > 0 && *passed < all.len())
+        .map(|(check, passed)| {
+            format!(
+                "check {} is flaky: it passed {passed} of {} times on the same tree",
+                check.name,
+                all.len()
+            )
+        })
+        .collect()
+}
+
+/// Judges a case by all of its tries. Of a flaky one a try that failed is shown.
+fn judge(task: &Task, case: ProofCase, patch: &Patch, all: Vec<Verification>) -> ProofRow {
+    let flaky = flaky(task, &all);
+    let failed = |found: &Verification| !found.passed();
+    let is_shown = |found: &&Verification| flaky.is_empty() || failed(found);
+    let shown = all.iter().find(is_shown).or_else(|| all.first()).cloned();
+    let Some(found) = shown else {
+        return ProofRow {
+            message: "nothing was tried".to_owned(),
+            case,
+            outcome: ProofOutcome::Undecided,
+            verification: None,
+        };
+    };
+    let row = judge_once(task, case, patch, found);
+    match (row.outcome, flaky.is_empty()) {
+        (ProofOutcome::Undecided, _) | (_, true) => row,
+        _ => ProofRow {
+            outcome: ProofOutcome::Unsound,
+            message: flaky.join("; "),
+            ..row
+        },
+    }
+}
+
+fn judge_once(task: &Task, case: ProofCase, patch: &Patch, found: Verification) -> ProofRow {
     let not_run: Vec<_> = found
         .not_run()
         .map(|check| format!("check {} {}", check.name, check.detail))

@@ -13,7 +13,7 @@ async fn proof(task: &Task) -> Proof {
     let dir = TempDir::new().unwrap();
     let base = Base::make(&task.source, &dir.path().join("base")).unwrap();
     let scratch = dir.path().join("scratch");
-    let proof = prove(task, &base, &scratch, &Plain).await.unwrap();
+    let proof = prove(task, &base, &scratch, &Plain, 3).await.unwrap();
     assert_eq!(
         fs::read_dir(&scratch).map_or(0, Iterator::count),
         0,
@@ -63,6 +63,25 @@ async fn a_task_whose_test_is_weakened_is_found() {
     let (outcome, message) = row(&proof, ProofCase::Cheat("constant".into()));
     assert_eq!(outcome, ProofOutcome::Unsound);
     assert!(message.contains("cheat constant passes"), "{message}");
+}
+
+#[tokio::test]
+async fn a_check_that_fails_every_second_time_is_called_flaky() {
+    let dir = TempDir::new().unwrap();
+    let count = dir.path().join("count");
+    let script = format!(
+        "echo x >> {0}; test $(($(wc -l < {0}) % 2)) = 1",
+        count.display()
+    );
+    let mut task = task();
+    task.checks[0] = check("unsteady", &["sh", "-c", &script], Before::Pass, None);
+    let proof = proof(&task).await;
+    let (outcome, message) = row(&proof, ProofCase::Untouched);
+    assert_eq!(outcome, ProofOutcome::Unsound);
+    assert_eq!(
+        message,
+        "check unsteady is flaky: it passed 2 of 3 times on the same tree"
+    );
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use futures_util::{StreamExt as _, stream};
 use tokio::task::JoinSet;
 
 use super::context::Context;
@@ -83,17 +84,23 @@ pub async fn run(
     let watched = watch.close(sent).await;
     let events = server_events(requests.map(|one| (one.plan.id.as_str(), &*one.attempts)));
     let escapes = sources.escapes(context)?;
-    let mut verified = Vec::with_capacity(gone.len());
-    for (one, mut session) in gone {
+    // Nothing is measured now: as many at once as there are processors, told in the plan's order.
+    let mut verifying = stream::iter(gone.into_iter().map(|(one, mut session)| {
         if let Some(detail) = escapes.of(&one.plan) {
             session.status = Status::Escaped;
             session.detail = detail;
         }
-        let is_cut = matches!(one.ending, Ending::ServerLost(_));
-        if !context.stop.is_set() && !is_cut {
-            context.bus.note(format!("verifying {}", session.id));
+        async move {
+            let is_cut = matches!(one.ending, Ending::ServerLost(_));
+            if !context.stop.is_set() && !is_cut {
+                context.bus.note(format!("verifying {}", session.id));
+            }
+            verified_or_why_not(context, &one, session).await
         }
-        let session = verified_or_why_not(context, &one, session).await;
+    }))
+    .buffered(context.cores.map_or(1, |n| n as usize).max(1));
+    let mut verified = Vec::with_capacity(context.plan.sessions.len());
+    while let Some(session) = verifying.next().await {
         let what = What::SessionVerified {
             round,
             arm: kind,
@@ -102,6 +109,7 @@ pub async fn run(
         context.bus.fact(what)?;
         verified.push(session);
     }
+    drop(verifying);
     let mut arm = Arm {
         idle_wait_s: idle.map(|idle| Seconds::from(idle.waited)),
         idle_by: idle.map(|idle| idle.by),

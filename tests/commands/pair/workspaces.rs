@@ -344,3 +344,28 @@ fn an_agent_that_kills_its_supervisor_takes_itself_along_and_is_no_success() {
         assert_ne!(ran.functional(), "pass", "{sandbox}: {ran:#?}");
     }
 }
+
+#[test]
+fn sessions_are_verified_as_many_at_once_as_there_are_processors() {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        // One after the other is right there.
+        return;
+    }
+    let stage = Stage::with(&["ask", "write greeting.txt hello", "result"]);
+    let seen = stage.folder().join("seen");
+    // Passes when the other session's check runs meanwhile.
+    let script = format!(
+        "mkdir -p {0}; touch {0}/$$; i=0; while [ $i -lt 300 ]; do [ $(ls {0} | wc -l) -ge 2 ] && \
+         exit 0; sleep 0.1; i=$((i + 1)); done; exit 1",
+        seen.display()
+    );
+    let meet = stage.folder().join("meet.sh");
+    std::fs::write(&meet, script).unwrap();
+    let check = format!(
+        "\n[[checks]]\nname = \"meets\"\nrun = \"sh '{}'\"\ntime_limit = \"1m\"\nbefore = \"pass\"\n",
+        meet.display()
+    );
+    stage.write("tasks/tiny/task.toml", &format!("{TASK}{check}"));
+    let ran = stage.pair(&["--task", "tiny", "--task", "tiny", "--sandbox", "none"]);
+    assert_eq!(ran.functional(), "pass", "{ran:#?}");
+}

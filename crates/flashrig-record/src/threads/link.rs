@@ -58,15 +58,29 @@ pub(super) fn places(prompts: &[&Prompt]) -> Vec<Place> {
 }
 
 /// The earlier request that this one most likely goes on from; the latest of equals.
+///
+/// Texts are compared last, from the best candidate on: a session of n requests costs n of these
+/// comparisons or so, and not their square.
 fn parent(prompts: &[&Prompt], index: usize) -> Option<usize> {
-    (0..index)
-        .filter_map(|earlier| Some((goes_on(prompts[earlier], prompts[index])?, earlier)))
-        .max()
-        .map(|(_, earlier)| earlier)
+    let next = prompts[index];
+    let mut candidates: Vec<(Kinship, usize, usize)> = (0..index)
+        .filter_map(|earlier| {
+            let (kinship, equal) = kinship(prompts[earlier], next)?;
+            Some((kinship, equal, earlier))
+        })
+        .collect();
+    candidates.sort_unstable_by(|a, b| b.cmp(a));
+    let of_one_agent = |(kinship, _, earlier): &(Kinship, usize, usize)| {
+        let before = prompts[*earlier];
+        (*kinship > Kinship::MayResemble || first_resembles(before, next))
+            && same_frame(before, next)
+    };
+    let found = candidates.into_iter().find(of_one_agent);
+    found.map(|(_, _, earlier)| earlier)
 }
 
-/// How well `next` goes on from `before`; `None` when it does not.
-fn goes_on(before: &Prompt, next: &Prompt) -> Option<(Kinship, usize)> {
+/// How well `next` goes on from `before`, with the number of equal messages; `None` when it does not.
+fn kinship(before: &Prompt, next: &Prompt) -> Option<(Kinship, usize)> {
     let (old, new) = (&before.messages, &next.messages);
     if old.is_empty() || new.is_empty() {
         return None;
@@ -74,27 +88,32 @@ fn goes_on(before: &Prompt, next: &Prompt) -> Option<(Kinship, usize)> {
     let same = |i: usize| Arc::ptr_eq(&old[i].1, &new[i].1);
     let both = old.len().min(new.len());
     let leading = (0..both).take_while(|i| same(*i)).count();
-    let kinship = if leading == old.len() {
-        (Kinship::Extends, leading)
-    } else {
-        let equal = leading + (leading..both).filter(|i| same(*i)).count();
-        let grows = new.len() > old.len();
-        if equal * 2 >= old.len() && (grows || leading > 0) {
-            (Kinship::Edits, equal)
-        } else if grows && is_similar(&old[0].1.bytes, &new[0].1.bytes, SAME_MESSAGE_PERCENT) {
-            (Kinship::Resembles, 0)
-        } else {
-            return None;
+    if leading == old.len() {
+        return Some((Kinship::Extends, leading));
+    }
+    let equal = leading + (leading..both).filter(|i| same(*i)).count();
+    let grows = new.len() > old.len();
+    if equal * 2 >= old.len() && (grows || leading > 0) {
+        return Some((Kinship::Edits, equal));
+    }
+    grows.then_some((Kinship::MayResemble, 0))
+}
+
+/// Whether the first messages are two states of one.
+fn first_resembles(before: &Prompt, next: &Prompt) -> bool {
+    match (before.messages.first(), next.messages.first()) {
+        (Some((_, old)), Some((_, new))) => {
+            is_similar(&old.bytes, &new.bytes, SAME_MESSAGE_PERCENT)
         }
-    };
-    same_frame(before, next).then_some(kinship)
+        _ => false,
+    }
 }
 
 /// From the weakest to the strongest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kinship {
-    /// More messages, and the first is much like the other's.
-    Resembles,
+    /// More messages; goes on when the first is much like the other's.
+    MayResemble,
     /// Most messages are there again at their places.
     Edits,
     /// All messages are there again, from the first on.
@@ -134,4 +153,45 @@ fn same_system(a: &Prompt, b: &Prompt) -> bool {
             .collect()
     };
     is_similar(&whole(&a), &whole(&b), SAME_SYSTEM_PERCENT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Pieces;
+    use super::super::prefix::COMPARED;
+    use super::*;
+    use crate::Dialect;
+    use serde_json::json;
+
+    /// A session of an agent that changes its system prompt and its first message each time.
+    fn restless(requests: usize) -> Vec<Prompt> {
+        let mut pieces = Pieces::default();
+        let body = |n: usize| {
+            let long = "the same for all of them ".repeat(20);
+            let messages: Vec<_> = (0..=n)
+                .map(|i| match i {
+                    0 => json!({"role": "user", "content": format!("{long} state {n}")}),
+                    i => json!({"role": "user", "content": format!("turn {i}")}),
+                })
+                .collect();
+            json!({"system": format!("{long} at {n} o'clock"), "messages": messages}).to_string()
+        };
+        (0..requests)
+            .map(|n| {
+                let body = body(n);
+                Prompt::read(Dialect::AnthropicMessages, body.as_bytes(), &mut pieces).unwrap()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn texts_are_compared_about_once_a_request_and_not_once_for_each_two() {
+        let prompts = restless(100);
+        let all: Vec<&Prompt> = prompts.iter().collect();
+        COMPARED.set(0);
+        let places = places(&all);
+        assert!(places.iter().all(|place| place.thread == 1), "{places:?}");
+        let compared = COMPARED.get();
+        assert!(compared <= 300, "{compared} texts compared");
+    }
 }

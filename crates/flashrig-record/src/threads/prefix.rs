@@ -66,9 +66,17 @@ pub(super) fn common_start(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
+#[cfg(test)]
+thread_local! {
+    /// How many texts were compared.
+    pub(super) static COMPARED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// Whether two texts are mostly the same, a change in their middle left out: at least
 /// `percent` of the longer one stands at their starts and ends.
 pub(super) fn is_similar(a: &[u8], b: &[u8], percent: usize) -> bool {
+    #[cfg(test)]
+    COMPARED.with(|n| n.set(n.get() + 1));
     let (short, long) = (a.len().min(b.len()), a.len().max(b.len()));
     let start = common_start(a, b);
     let left = short - start;
