@@ -98,7 +98,10 @@ impl fmt::Display for Redirect {
         }
         write!(f, "the server answers {status} and points to {to}: ")?;
         match &self.address {
-            Some(address) => write!(f, "give that address with --server {address}"),
+            Some(address) => write!(
+                f,
+                "give {address} with --server (flashrig gateway: --upstream)"
+            ),
             None => f.write_str(
                 "flashrig follows no redirects; check the server's base path, and the proxy before it",
             ),
@@ -237,7 +240,10 @@ mod tests {
             );
             assert!(said.contains("answers 307 and points to http"), "{said}");
             if let Some(address) = address {
-                assert!(said.ends_with(&format!("--server {address}")), "{said}");
+                assert!(
+                    said.contains(&format!("give {address} with --server")),
+                    "{said}"
+                );
             }
         }
     }

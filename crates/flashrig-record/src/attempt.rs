@@ -289,6 +289,12 @@ impl Attempt {
         })
     }
 
+    /// Where the server's redirect pointed to, in words; `None` when there was no redirect.
+    pub fn redirect(&self) -> Option<&str> {
+        let error = self.error.as_ref()?;
+        (error.kind.as_deref() == Some(REDIRECTED)).then_some(error.message.as_str())
+    }
+
     /// Whether the gateway refused it because its prompt was above `--max-prompt`.
     pub fn is_long_prompt(&self) -> bool {
         let kind = self.error.as_ref().and_then(|e| e.kind.as_deref());
