@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use crate::plan::server::ServerRequest;
 use flashrig_process::SandboxChoice;
 use flashrig_record::GateOrder;
+use flashrig_server::DoorSpec;
 
 /// What applies to every command.
 #[derive(Clone, Debug, Args)]
@@ -57,9 +58,8 @@ pub struct ServerArgs {
     /// Context length of the server in tokens, e.g. 128k [default: what the server reports]
     #[arg(long, value_name = "TOKENS", value_parser = flashrig_config::parse_count)]
     pub context: Option<u64>,
-    /// Environment variable that holds the server's key
-    #[arg(long, value_name = "NAME")]
-    pub key_env: Option<String>,
+    #[command(flatten)]
+    pub door: DoorArgs,
     /// Time factor of a simulated server: 10 makes it ten times as fast
     #[arg(long, allow_negative_numbers = true, value_name = "X")]
     pub speed: Option<f64>,
@@ -83,11 +83,41 @@ impl ServerArgs {
             server: self.server.clone(),
             model: self.model.clone(),
             context: self.context,
-            key_env: self.key_env.clone(),
+            door: self.door.spec(),
             speed: self.speed,
             sets: self.sets.clone(),
             reset: self.reset,
             server_log: self.server_log.clone(),
+        }
+    }
+}
+
+/// What opens the server's door.
+#[derive(Clone, Debug, Args)]
+pub struct DoorArgs {
+    /// Environment variable that holds the server's key
+    #[arg(long, value_name = "NAME")]
+    pub key_env: Option<String>,
+    /// Send a header with every request; VARIABLE is the environment variable that holds its value
+    /// (repeatable)
+    #[arg(long, value_name = "NAME=VARIABLE", value_parser = flashrig_server::parse_header_env)]
+    pub header_env: Vec<(String, String)>,
+    /// Environment variable that holds user:pass for HTTP Basic; http://user:pass@host works too
+    #[arg(long, value_name = "NAME")]
+    pub basic_env: Option<String>,
+    /// Trust the certificates in this PEM file too, for an https server with a CA of its own
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+}
+
+impl DoorArgs {
+    /// As plain data.
+    pub fn spec(&self) -> DoorSpec {
+        DoorSpec {
+            key_env: self.key_env.clone(),
+            header_env: self.header_env.clone(),
+            basic_env: self.basic_env.clone(),
+            ca: self.ca.clone(),
         }
     }
 }

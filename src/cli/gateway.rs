@@ -11,7 +11,7 @@ use clap::Args;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::interval;
 
-use super::args::GateOrderArg;
+use super::args::{DoorArgs, GateOrderArg};
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
 use super::signals;
@@ -23,7 +23,6 @@ use flashrig_gateway::standing::{
 };
 use flashrig_gateway::{ClientName, EventLoop, Gate, Limits, Standing, StandingConfig};
 use flashrig_http::{KeyStyle, Secret, Upstream};
-use flashrig_server::key_from_env;
 
 /// How often the table is brought up to date.
 const REFRESH: Duration = Duration::from_millis(500);
@@ -41,9 +40,8 @@ pub struct GatewayArgs {
     /// clients are named by their base address: http://ADDRESS:PORT/client/NAME
     #[arg(long = "client", value_name = "NAME=TOKEN")]
     pub clients: Vec<String>,
-    /// Environment variable that holds the server's key
-    #[arg(long, value_name = "NAME")]
-    pub key_env: Option<String>,
+    #[command(flatten)]
+    pub door: DoorArgs,
     /// Append a JSON line for every request to this file
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
@@ -84,9 +82,9 @@ pub struct GatewayArgs {
 pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failure> {
     let tokens = tokens(&args.clients)?;
     check_reach(args.listen, &tokens)?;
-    let key = args.key_env.as_deref().map(key_from_env);
-    let key = key.transpose().or_rig()?;
-    let upstream = Upstream::new(&args.upstream, key, KeyStyle::ByDialect).or_usage()?;
+    let door = args.door.spec().read().or_usage()?;
+    let upstream = Upstream::new(&args.upstream, door, KeyStyle::ByDialect).or_usage()?;
+    let server = upstream.url();
     let origin = Origin::now();
     let log = match &args.log {
         Some(path) => {
@@ -139,7 +137,7 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
         format_duration(limit)
     );
     let watching = tokio::spawn(signals::watch(console, message, stopper));
-    print_address(&args, address, console)?;
+    print_address(&args, &server, address, console)?;
     let (end, ended) = oneshot::channel::<()>();
     let showing = tokio::spawn(show(console, Arc::clone(&stats), finished, ended));
     stop.wait().await;
@@ -163,22 +161,26 @@ pub async fn gateway(args: GatewayArgs, console: Console) -> Result<Exit, Failur
 }
 
 /// Says where it listens: the one line on standard output.
-fn print_address(args: &GatewayArgs, address: SocketAddr, console: Console) -> Result<(), Failure> {
+fn print_address(
+    args: &GatewayArgs,
+    server: &str,
+    address: SocketAddr,
+    console: Console,
+) -> Result<(), Failure> {
     if console.json() {
         return console
             .json_line(&serde_json::json!({
                 "gateway": format!("http://{address}"),
                 "metrics": format!("http://{address}{METRICS_PATH}"),
-                "upstream": args.upstream,
+                "upstream": server,
                 "answer_probes": args.answer_probes,
                 "model": args.model,
             }))
             .or_rig();
     }
     console.result(&format!(
-        "gateway on http://{address}, to {}; metrics on http://{address}{METRICS_PATH}; Ctrl-C drains \
-         and ends it",
-        args.upstream
+        "gateway on http://{address}, to {server}; metrics on http://{address}{METRICS_PATH}; Ctrl-C \
+         drains and ends it",
     ));
     Ok(())
 }

@@ -7,6 +7,7 @@ use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
+use super::args::DoorArgs;
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
 use super::{installing, loading, signals};
@@ -41,9 +42,8 @@ pub struct ProbeArgs {
     /// The model to ask for [default: the only one the server lists]
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
-    /// Environment variable that holds the server's key
-    #[arg(long, value_name = "NAME")]
-    pub key_env: Option<String>,
+    #[command(flatten)]
+    pub door: DoorArgs,
     /// Change a value of the server's profile, such as parallel=4 (may be given more than once)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
@@ -119,9 +119,9 @@ fn list(console: Console) -> Result<Exit, Failure> {
         row.dialects = profile.interface.dialects;
         match profile.kind {
             Kind::Simulated(_) => row.kind = Some("simulated"),
-            Kind::Attached { url, .. } => {
+            Kind::Attached { address, .. } => {
                 row.kind = Some("attached");
-                row.url = Some(url);
+                row.url = Some(address.to_string());
             }
             Kind::Managed(recipe) => {
                 row.kind = Some("managed");
@@ -180,7 +180,7 @@ async fn look(args: &ProbeArgs, console: Console) -> Result<Exit, Failure> {
     let wanted = Wanted {
         model: args.model.clone(),
         context: None,
-        key_env: args.key_env.clone(),
+        door: args.door.spec(),
     };
     let (stopper, mut stop) = Stop::new();
     let watching = tokio::spawn(signals::watch(console, "stopping the probe", stopper));
@@ -188,11 +188,7 @@ async fn look(args: &ProbeArgs, console: Console) -> Result<Exit, Failure> {
         loading::no_log_of_ours(args.server_log.as_deref(), &target)?;
         loading::note_start(&target, &|text| console.note(&text));
         let server = match open(&target, &wanted, Vec::new(), None).await {
-            Err(error @ (ConnectError::Upstream(_) | ConnectError::Start(_)))
-                if error.is_mistyped() =>
-            {
-                Err(error).or_usage()?
-            }
+            Err(error) if error.is_mistyped() => Err(error).or_usage()?,
             other => other.or_rig()?,
         };
         loading::follow_log(args.server_log.as_deref(), &target, &server.log_index)?;

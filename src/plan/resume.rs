@@ -4,6 +4,7 @@
 use super::Refused;
 use super::fit::{Asked, SIMULATED_ROUNDS, spec};
 use super::server::ServerRequest;
+use flashrig_http::Address;
 use flashrig_record::{LoadRun, LoadSpec, Managed, RunState, Server};
 
 /// Whether what was typed agrees with the run that is to go on.
@@ -114,7 +115,9 @@ fn is_server(typed: &str, server: &Server) -> bool {
         return true;
     }
     let at = |text: &'_ str| {
-        let parts = text.split_once('@').filter(|(_, url)| url.contains("://"));
+        let parts = text
+            .split_once('@')
+            .filter(|(of, url)| Address::is_meant(url) && !Address::is_meant(of));
         parts.map(|(profile, url)| (profile.to_owned(), url.to_owned()))
     };
     let address = match at(typed) {
@@ -122,32 +125,15 @@ fn is_server(typed: &str, server: &Server) -> bool {
         Some(_) => return false,
         None => typed.to_owned(),
     };
-    Address::of(&address).is_some_and(|address| Some(address) == Address::of(&server.url))
+    same_address(&address, &server.url)
 }
 
-/// What of an address tells one server from another.
-#[derive(PartialEq, Eq)]
-struct Address {
-    host: String,
-    port: u16,
-    path: String,
-}
-
-impl Address {
-    /// `None` when it is not an address. `/v1` at its end makes no difference.
-    fn of(text: &str) -> Option<Self> {
-        let uri: http::Uri = text.trim().parse().ok()?;
-        let default = match uri.scheme_str()? {
-            "http" => 80,
-            "https" => 443,
-            _ => return None,
-        };
-        let path = uri.path().trim_end_matches('/');
-        Some(Self {
-            host: uri.host()?.to_lowercase(),
-            port: uri.port_u16().unwrap_or(default),
-            path: path.strip_suffix("/v1").unwrap_or(path).to_owned(),
-        })
+/// Whether both are addresses of one server. `/v1` at their end, a usual port, and who asks make no
+/// difference.
+fn same_address(one: &str, other: &str) -> bool {
+    match (Address::parse(one), Address::parse(other)) {
+        (Ok(one), Ok(other)) => one.is_same(&other),
+        _ => false,
     }
 }
 
@@ -262,9 +248,7 @@ mod tests {
 
     #[test]
     fn an_address_is_the_runs_when_host_port_and_path_are_and_no_prefix_of_it() {
-        let is = |typed: &str, url: &str| {
-            Address::of(typed).is_some_and(|typed| Some(typed) == Address::of(url))
-        };
+        let is = same_address;
         let url = "http://h:8000";
         for typed in [
             "http://h:8000",

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use flashrig_server::DoorSpec;
+
 /// The server that was asked for, as typed.
 #[derive(Clone, Debug, Default)]
 pub struct ServerRequest {
@@ -11,8 +13,8 @@ pub struct ServerRequest {
     pub model: Option<String>,
     /// Context length in tokens.
     pub context: Option<u64>,
-    /// Environment variable that holds the key.
-    pub key_env: Option<String>,
+    /// What opens its door.
+    pub door: DoorSpec,
     /// Time factor of a simulated server.
     pub speed: Option<f64>,
     /// Changed values of its profile, as `KEY=VALUE`.

@@ -38,9 +38,8 @@ pub(super) async fn look(server: &Opened) -> Result<Looked, HttpError> {
     paths.push(&server.interface.metrics.path);
     let mut asking = JoinSet::new();
     for (place, path) in paths.iter().enumerate() {
-        let url = format!("{}{path}", server.url);
-        let key = server.key.clone();
-        asking.spawn(async move { (place, ask(&url, key.as_ref(), None, LIMIT).await) });
+        let (upstream, path) = (server.upstream.clone(), (*path).to_owned());
+        asking.spawn(async move { (place, ask(&upstream, &path, None, LIMIT).await) });
     }
     let mut results = asking.join_all().await;
     results.sort_by_key(|(place, _)| *place);
@@ -58,7 +57,7 @@ pub(super) async fn look(server: &Opened) -> Result<Looked, HttpError> {
                 return Err(error);
             }
             Ok(answer) if path == MODELS => {
-                looked.models = model_list(&format!("{}{MODELS}", server.url), &answer)?;
+                looked.models = model_list(&server.upstream.url_of(MODELS), &answer)?;
                 Ok(answer)
             }
             result => result,
@@ -99,8 +98,7 @@ impl Looked {
 /// Asks the counting route for the size of the small prompt.
 pub(super) async fn count(server: &Opened, model: &str) -> (Endpoint, Option<u64>) {
     let body = json!({"model": model, "messages": [{"role": "user", "content": READY}]});
-    let url = format!("{}{COUNT}", server.url);
-    let result = ask(&url, server.key.as_ref(), Some(&body), LIMIT).await;
+    let result = ask(&server.upstream, COUNT, Some(&body), LIMIT).await;
     let answer = result.as_ref().ok().filter(|answer| answer.status == 200);
     let tokens = answer
         .and_then(Answer::json)
@@ -112,16 +110,15 @@ pub(super) async fn count(server: &Opened, model: &str) -> (Endpoint, Option<u64
 pub(super) async fn fingerprint(server: &Opened, model: &str, limit: Duration) -> Option<String> {
     let message = json!([{"role": "user", "content": READY}]);
     let body = json!({"model": model, "max_tokens": 1, "messages": message});
-    let url = format!("{}/v1/chat/completions", server.url);
-    let answer = ask(&url, server.key.as_ref(), Some(&body), limit).await;
+    let answer = ask(&server.upstream, "/v1/chat/completions", Some(&body), limit).await;
     let reported = answer.ok()?.json()?;
     Some(reported.get("system_fingerprint")?.as_str()?.to_owned())
 }
 
 /// The page of metrics; `None` when there is none.
 pub(super) async fn metrics(server: &Opened) -> Option<String> {
-    let url = format!("{}{}", server.url, server.interface.metrics.path);
-    let answer = ask(&url, server.key.as_ref(), None, LIMIT).await.ok()?;
+    let path = &server.interface.metrics.path;
+    let answer = ask(&server.upstream, path, None, LIMIT).await.ok()?;
     (answer.status == 200).then(|| String::from_utf8_lossy(&answer.body).into_owned())
 }
 
@@ -129,8 +126,7 @@ pub(super) async fn metrics(server: &Opened) -> Option<String> {
 pub(super) async fn signs_of_life(server: &Opened) -> String {
     let mut message = Vec::new();
     for path in ["/health", MODELS] {
-        let url = format!("{}{path}", server.url);
-        message.push(match ask(&url, server.key.as_ref(), None, LIMIT).await {
+        message.push(match ask(&server.upstream, path, None, LIMIT).await {
             Ok(answer) => format!("{path} answers {}", answer.status),
             Err(_) => format!("{path} gives no answer"),
         });

@@ -4,7 +4,7 @@
 use hyper::StatusCode;
 
 use flashrig_http::SendError;
-use flashrig_record::{ErrorDetail, Outcome, PROMPT_TOO_LONG};
+use flashrig_record::{ErrorDetail, Outcome, PROMPT_TOO_LONG, REDIRECTED};
 
 /// Why the gateway answers in the server's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +27,10 @@ pub(super) enum Reason {
     TooLarge,
     /// The prompt is above the limit.
     PromptTooLong,
-    /// No connection to the server.
+    /// No connection to the server, or none that can be trusted.
     Unreachable,
+    /// The server points elsewhere; a client that follows would go round the gateway.
+    Redirected,
     /// The connection gave no answer.
     NoAnswer,
     /// The server was silent for longer than the time limit.
@@ -45,7 +47,7 @@ impl Reason {
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::NotAProxy => StatusCode::METHOD_NOT_ALLOWED,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Unreachable | Self::NoAnswer => StatusCode::BAD_GATEWAY,
+            Self::Unreachable | Self::Redirected | Self::NoAnswer => StatusCode::BAD_GATEWAY,
             Self::Silent => StatusCode::GATEWAY_TIMEOUT,
         }
     }
@@ -61,7 +63,7 @@ impl Reason {
             | Self::PromptTooLong => "invalid_request_error",
             Self::Busy => "overloaded_error",
             Self::TooLarge => "request_too_large",
-            Self::Unreachable | Self::NoAnswer => "api_error",
+            Self::Unreachable | Self::Redirected | Self::NoAnswer => "api_error",
             Self::Silent => "timeout_error",
         }
     }
@@ -76,7 +78,9 @@ impl Reason {
             | Self::NotAProxy
             | Self::TooLarge
             | Self::PromptTooLong => "invalid_request_error",
-            Self::Busy | Self::Unreachable | Self::NoAnswer | Self::Silent => "server_error",
+            Self::Busy | Self::Unreachable | Self::Redirected | Self::NoAnswer | Self::Silent => {
+                "server_error"
+            }
         }
     }
 
@@ -93,6 +97,7 @@ impl Reason {
             Self::TooLarge => "request_too_large",
             Self::PromptTooLong => PROMPT_TOO_LONG,
             Self::Unreachable => "server_unreachable",
+            Self::Redirected => REDIRECTED,
             Self::NoAnswer => "no_http_answer",
             Self::Silent => "time_limit",
         }
@@ -128,7 +133,10 @@ impl Refusal {
 impl From<SendError> for Refusal {
     fn from(error: SendError) -> Self {
         let (reason, end) = match error {
-            SendError::Unreachable { .. } => (Reason::Unreachable, Outcome::Unreachable),
+            SendError::Unreachable { .. } | SendError::Tls { .. } => {
+                (Reason::Unreachable, Outcome::Unreachable)
+            }
+            SendError::Redirected(_) => (Reason::Redirected, Outcome::UpstreamError),
             SendError::NoAnswer(_) => (Reason::NoAnswer, Outcome::UpstreamError),
             SendError::Silent(_) => (Reason::Silent, Outcome::Stalled),
         };

@@ -19,11 +19,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     std::thread::spawn(move || serve(&listener));
 
     let key = Secret::new("sk-example-1234");
-    let url = format!("{base}/v1/models");
-    let answer = ask(&url, Some(&key), None, Duration::from_secs(10)).await?;
+    let upstream = Upstream::new(&base, Some(key), KeyStyle::Bearer)?;
+    let answer = ask(&upstream, "/v1/models", None, Duration::from_secs(10)).await?;
     println!("{} {}", answer.status, answer.label());
 
-    let upstream = Upstream::new(&base, Some(key), KeyStyle::Bearer)?;
     let request = Request::get(upstream.target("/v1/models", None)?)
         .header("host", upstream.authority())
         .body(Full::<Bytes>::default())?;

@@ -5,12 +5,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
-use hyper::{Method, Request, Uri};
+use hyper::http::uri::InvalidUri;
+use hyper::{Method, Request};
 use llm_observe::Dialect;
 
 use crate::pool::{Pool, SendError};
-use crate::secret::Secret;
-use crate::upstream::{KeyStyle, Upstream, without_user_info};
+use crate::turned_away::{Redirect, TurnedAway};
+use crate::upstream::Upstream;
 
 /// The largest answer that is read.
 const MAX_BODY: usize = 8 << 20;
@@ -22,6 +23,8 @@ pub struct Answer {
     pub status: u16,
     /// Body.
     pub body: Bytes,
+    /// What it asks for, when it is a refusal (401 or 403).
+    pub turned_away: Option<TurnedAway>,
 }
 
 impl Answer {
@@ -57,6 +60,29 @@ pub enum HttpError {
         /// The system's reason.
         why: String,
     },
+    /// There is no trust in the connection.
+    #[error("no secure connection to {url}: {why}")]
+    Tls {
+        /// The address.
+        url: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// It points elsewhere. That is never followed.
+    #[error("{0}")]
+    Redirected(Redirect),
+    /// It lets nobody in who does not open its door.
+    #[error("the server at {url} answers {status} ({message}): {wants}")]
+    TurnedAway {
+        /// The address.
+        url: String,
+        /// The status.
+        status: u16,
+        /// The beginning of what it says.
+        message: String,
+        /// What it asks for.
+        wants: TurnedAway,
+    },
     /// It accepts connections and does not answer.
     #[error("the server at {url} accepts connections but did not answer within {limit:?}")]
     Silent {
@@ -75,13 +101,14 @@ pub enum HttpError {
     },
 }
 
-/// Sends `GET`, or `POST` when there is a body, and reads the whole answer.
+/// Sends `GET`, or `POST` when there is a body, and reads the whole answer. `path` is what clients
+/// name, `/v1/models` for instance, with its query.
 ///
 /// # Errors
 /// See [`HttpError`]; a status of 400 and above is an answer, not an error.
 pub async fn ask(
-    url: &str,
-    key: Option<&Secret>,
+    server: &Upstream,
+    path: &str,
     body: Option<&serde_json::Value>,
     limit: Duration,
 ) -> Result<Answer, HttpError> {
@@ -90,69 +117,63 @@ pub async fn ask(
     } else {
         Method::GET
     };
-    send(&method, url, key, body, limit).await
+    send(&method, server, path, body, limit).await
 }
 
-/// The same with any method. The key goes out as both `Authorization: Bearer` and `x-api-key`. It
+/// The same with any method. A key goes out as both `Authorization: Bearer` and `x-api-key`. It
 /// is covered in the answer, which is shown and stored.
 ///
 /// # Errors
 /// See [`HttpError`]; a status of 400 and above is an answer, not an error.
 pub async fn send(
     method: &Method,
-    url: &str,
-    key: Option<&Secret>,
+    server: &Upstream,
+    path: &str,
     body: Option<&serde_json::Value>,
     limit: Duration,
 ) -> Result<Answer, HttpError> {
-    let (upstream, request) =
-        prepare(method, url, key, body).map_err(|error| HttpError::Address {
-            url: without_user_info(url),
-            why: error.to_string(),
-        })?;
-    tokio::time::timeout(limit, exchange(url, upstream, request))
+    let url = server.url_of(path);
+    let request = prepare(method, server, path, body).map_err(|error| HttpError::Address {
+        url: url.clone(),
+        why: error.to_string(),
+    })?;
+    tokio::time::timeout(limit, exchange(&url, server, request))
         .await
-        .map_err(|_| HttpError::Silent {
-            url: url.to_owned(),
-            limit,
-        })?
+        .map_err(|_| HttpError::Silent { url, limit })?
 }
-
-/// Where a request goes, and the request.
-type Prepared = (Upstream, Request<Full<Bytes>>);
 
 fn prepare(
     method: &Method,
-    url: &str,
-    key: Option<&Secret>,
+    server: &Upstream,
+    path: &str,
     body: Option<&serde_json::Value>,
-) -> Result<Prepared, Box<dyn std::error::Error>> {
-    let uri: Uri = url.parse()?;
-    let target = uri.path_and_query().map_or("/", |target| target.as_str());
-    let base = url.strip_suffix(target).unwrap_or(url);
-    let upstream = Upstream::new(base, key.cloned(), KeyStyle::ByDialect)?;
+) -> Result<Request<Full<Bytes>>, InvalidUri> {
+    let (path, query) = match path.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (path, None),
+    };
     let bytes = body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
     let mut request = Request::new(Full::new(bytes));
     *request.method_mut() = method.clone();
-    *request.uri_mut() = target.parse()?;
+    *request.uri_mut() = server.target(path, query)?;
     let headers = request.headers_mut();
-    headers.insert(HOST, upstream.authority());
+    headers.insert(HOST, server.authority());
     // Servers that speak both dialects differ in which key they look at.
-    upstream.authorize(headers, Dialect::AnthropicMessages);
+    server.authorize(headers, Dialect::AnthropicMessages);
     if body.is_some() {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
     }
-    Ok((upstream, request))
+    Ok(request)
 }
 
 async fn exchange(
     url: &str,
-    upstream: Upstream,
+    server: &Upstream,
     request: Request<Full<Bytes>>,
 ) -> Result<Answer, HttpError> {
     let url = || url.to_owned();
-    let pool = Pool::new(upstream);
+    let pool = Pool::new(server.clone());
     let (answer, mut connection) =
         pool.send(request, None, |_| {})
             .await
@@ -161,10 +182,13 @@ async fn exchange(
                     url: url(),
                     why: source.to_string(),
                 },
+                SendError::Tls { why, .. } => HttpError::Tls { url: url(), why },
+                SendError::Redirected(redirect) => HttpError::Redirected(redirect),
                 SendError::NoAnswer(why) => HttpError::Broken { url: url(), why },
                 SendError::Silent(limit) => HttpError::Silent { url: url(), limit },
             })?;
-    let status = answer.status().as_u16();
+    let status = answer.status();
+    let turned_away = TurnedAway::of(status, answer.headers(), server.door());
     let body = connection
         .read_whole(answer, MAX_BODY)
         .await
@@ -172,45 +196,32 @@ async fn exchange(
             url: url(),
             why: error.to_string(),
         })?;
-    let body = pool.upstream().redactor().bytes(body);
-    Ok(Answer { status, body })
+    Ok(Answer {
+        status: status.as_u16(),
+        body: server.redactor().bytes(body),
+        turned_away,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn prepared(url: &str) -> (Upstream, Request<Full<Bytes>>) {
-        let key = Secret::new("sk-1234");
-        prepare(&Method::GET, url, Some(&key), None).unwrap()
-    }
+    use crate::{KeyStyle, Secret};
 
     #[test]
-    fn the_path_and_the_query_of_the_address_are_the_target() {
-        for (url, target) in [
-            ("http://h:1", "/"),
-            ("http://h:1/", "/"),
-            ("http://h:1/v1/models", "/v1/models"),
-            ("http://h:1/v1?x=1", "/v1?x=1"),
-            ("http://[::1]:1/slots?fail=/x", "/slots?fail=/x"),
+    fn the_path_and_the_query_below_the_base_path_are_the_target() {
+        for (base, path, target) in [
+            ("http://h:1", "/v1/models", "/v1/models"),
+            ("http://h:1/v1", "/v1?x=1", "/v1?x=1"),
+            ("http://[::1]:1", "/slots?fail=/x", "/slots?fail=/x"),
+            ("http://h/llm/v1", "/metrics", "/llm/metrics"),
         ] {
-            let (upstream, request) = prepared(url);
-            assert_eq!(request.uri(), target, "{url}");
-            assert_eq!(upstream.host_and_port().1, 1, "{url}");
+            let key = Some(Secret::new("sk-1234"));
+            let server = Upstream::new(base, key, KeyStyle::ByDialect).unwrap();
+            let request = prepare(&Method::GET, &server, path, None).unwrap();
+            assert_eq!(request.uri(), target, "{base}");
             assert_eq!(request.headers()["x-api-key"], "sk-1234");
             assert_eq!(request.headers()["authorization"], "Bearer sk-1234");
         }
-    }
-
-    #[tokio::test]
-    async fn an_address_that_cannot_work_is_an_error_that_names_it_and_says_why() {
-        for (url, why) in [("https://h/v1", "plain http only"), ("h", "no scheme")] {
-            let answer = ask(url, None, None, Duration::from_secs(60)).await;
-            let error = answer.unwrap_err().to_string();
-            assert!(error.contains(url) && error.contains(why), "{error}");
-        }
-        let answer = ask("http://u:hunter2@h", None, None, Duration::from_secs(60)).await;
-        let error = answer.unwrap_err().to_string();
-        assert!(!error.contains("hunter2"), "{error}");
     }
 }

@@ -7,7 +7,6 @@
 //! algorithm on, a late acknowledgement would cost 40 ms.
 
 use std::error::Error;
-use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
@@ -17,16 +16,16 @@ use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{self, Builder, SendRequest};
 use hyper::http::{Request, Response};
-use tokio::net::TcpStream;
 
-use crate::stamped::{SocketWatch, StampedStream};
+use crate::stamped::SocketWatch;
+use crate::transport::{OpenError, Transport, open};
 use crate::upstream::Upstream;
 use flashrig_clock::Stamp;
 
 /// The most headers that an answer may have; hyper's own limit is 100.
 const MAX_HEADERS: usize = 256;
 
-type Driver = http1::Connection<StampedStream, Full<Bytes>>;
+type Driver = http1::Connection<Transport, Full<Bytes>>;
 
 /// A connection, held for one exchange at a time.
 pub struct Connection {
@@ -39,7 +38,7 @@ pub struct Connection {
 /// Why there is no connection.
 #[derive(Debug)]
 pub(crate) enum DialError {
-    Socket(io::Error),
+    Open(OpenError),
     Handshake(hyper::Error),
 }
 
@@ -49,19 +48,10 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-/// Opens the socket. The one place that knows how a server is reached: other transports than plain
-/// TCP (TLS, Unix sockets) belong here, chosen by what the [`Upstream`] says, with [`StampedStream`]
-/// always around the socket itself, so that instants stay the socket's.
-async fn open(upstream: &Upstream) -> io::Result<(StampedStream, SocketWatch)> {
-    let stream = TcpStream::connect(upstream.host_and_port()).await?;
-    stream.set_nodelay(true)?;
-    Ok(StampedStream::to_server(stream))
-}
-
 impl Connection {
     /// Opens a connection.
     pub(crate) async fn dial(upstream: &Upstream) -> Result<Self, DialError> {
-        let (stream, socket) = open(upstream).await.map_err(DialError::Socket)?;
+        let (stream, socket) = open(upstream).await.map_err(DialError::Open)?;
         let (sender, driver) = Builder::new()
             .preserve_header_case(true)
             .max_headers(MAX_HEADERS)

@@ -23,6 +23,8 @@ use tokio::time::Instant;
 
 use crate::connection::{Connection, DialError, describe};
 use crate::stamped::{KEEPS_CONNECTIONS, SETTLED};
+use crate::transport::OpenError;
+use crate::turned_away::Redirect;
 use crate::upstream::Upstream;
 use flashrig_clock::Stamp;
 
@@ -36,11 +38,22 @@ pub enum SendError {
     /// No connection.
     #[error("cannot connect to the server at {to}: {source}; check that it runs and listens there")]
     Unreachable {
-        /// Host and port.
+        /// The address.
         to: String,
         /// The system's reason.
         source: io::Error,
     },
+    /// A connection, and no trust in it.
+    #[error("cannot connect securely to the server at {to}: {why}")]
+    Tls {
+        /// The address.
+        to: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// The server points elsewhere. That is never followed.
+    #[error("{0}")]
+    Redirected(Redirect),
     /// The connection broke, or what came over it is not HTTP.
     #[error("the server gave no HTTP answer: {0}")]
     NoAnswer(String),
@@ -187,6 +200,7 @@ impl Pool {
         mut on: impl FnMut(Sending),
     ) -> Result<(Response<Incoming>, Connection), SendError> {
         let mut may_retry = true;
+        let target = request.uri().to_string();
         loop {
             let connected = Stamp::now();
             on(Sending::Sent(SendClocks {
@@ -199,32 +213,47 @@ impl Pool {
                 Err(limit) => return Err(SendError::Silent(limit)),
             };
             match answer {
-                Ok(response) => return Ok((response, connection)),
+                Ok(response) => {
+                    let (status, headers) = (response.status(), response.headers());
+                    return match Redirect::of(status, headers, &target, &self.upstream) {
+                        Some(redirect) => Err(SendError::Redirected(redirect)),
+                        None => Ok((response, connection)),
+                    };
+                }
                 Err(mut failure) => match failure.take_message() {
                     Some(unsent) if std::mem::take(&mut may_retry) => {
                         request = unsent;
                         connection = self.dial(limit).await?;
                     }
-                    _ => return Err(SendError::NoAnswer(describe(failure.error()))),
+                    _ => return Err(SendError::NoAnswer(self.no_answer(failure.error()))),
                 },
             }
         }
     }
 
     async fn dial(&self, limit: Option<Duration>) -> Result<Connection, SendError> {
-        let unreachable = |source| {
-            let (host, port) = self.upstream.host_and_port();
-            SendError::Unreachable {
-                to: format!("{host}:{port}"),
-                source,
-            }
-        };
+        let to = self.upstream.url();
         match within(limit, Connection::dial(&self.upstream)).await {
             Ok(Ok(connection)) => Ok(connection),
-            Ok(Err(DialError::Socket(source))) => Err(unreachable(source)),
+            Ok(Err(DialError::Open(OpenError::Socket(source)))) => {
+                Err(SendError::Unreachable { to, source })
+            }
+            Ok(Err(DialError::Open(OpenError::Tls(why)))) => Err(SendError::Tls { to, why }),
             Ok(Err(DialError::Handshake(error))) => Err(SendError::NoAnswer(describe(&error))),
-            Err(_) => Err(unreachable(io::ErrorKind::TimedOut.into())),
+            Err(_) => {
+                let source = io::ErrorKind::TimedOut.into();
+                Err(SendError::Unreachable { to, source })
+            }
         }
+    }
+
+    /// Why what came is no answer.
+    fn no_answer(&self, error: &hyper::Error) -> String {
+        let text = describe(error);
+        if error.is_parse() && self.upstream.url().starts_with("http://") {
+            return format!("{text}; if the server speaks TLS, write https:// instead of http://");
+        }
+        text
     }
 }
 

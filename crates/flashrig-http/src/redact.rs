@@ -59,6 +59,12 @@ impl Redactor {
         }))
     }
 
+    /// This, and further values.
+    pub fn and<'s>(&self, values: impl IntoIterator<Item = &'s str>) -> Self {
+        let further = Self::new(values);
+        Self::of(self.secrets.iter().chain(further.secrets.iter()).cloned())
+    }
+
     fn of(secrets: impl IntoIterator<Item = Vec<u8>>) -> Self {
         let mut secrets: Vec<_> = secrets.into_iter().collect();
         secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));

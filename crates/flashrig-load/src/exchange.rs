@@ -17,7 +17,7 @@ use super::aim::Aim;
 use super::shared::{Answer, Ask, Shared};
 use flashrig_clock::Stamp;
 use flashrig_http::{Connection, SendError, Sending, describe};
-use flashrig_record::{Attempt, Dialect, ErrorDetail, Outcome, Role};
+use flashrig_record::{Attempt, Dialect, ErrorDetail, Outcome, REDIRECTED, Role};
 use llm_observe::{Close, Oddity, ResponseReader};
 
 /// The kind of the error of an answer that is a web page.
@@ -129,12 +129,15 @@ impl Open<'_> {
         let (response, connection) = match tokio::time::timeout(limit, self.reach(request)).await {
             Ok(Ok(reached)) => reached,
             Ok(Err(error)) => {
-                let outcome = match error {
-                    SendError::Unreachable { .. } => Outcome::Unreachable,
-                    SendError::NoAnswer(_) => Outcome::UpstreamError,
-                    SendError::Silent(_) => Outcome::Stalled,
+                let (outcome, kind) = match error {
+                    SendError::Unreachable { .. } | SendError::Tls { .. } => {
+                        (Outcome::Unreachable, None)
+                    }
+                    SendError::Redirected(_) => (Outcome::UpstreamError, Some(REDIRECTED)),
+                    SendError::NoAnswer(_) => (Outcome::UpstreamError, None),
+                    SendError::Silent(_) => (Outcome::Stalled, None),
                 };
-                return self.fail(outcome, None, error.to_string());
+                return self.fail(outcome, kind, error.to_string());
             }
             Err(_) => return self.fail(Outcome::Stalled, None, no_token_within(limit)),
         };

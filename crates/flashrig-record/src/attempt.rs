@@ -53,6 +53,8 @@ pub struct Clocks {
 
 /// The kind of a refusal by the gateway because the prompt is above `--max-prompt`.
 pub const PROMPT_TOO_LONG: &str = "context_length_exceeded";
+/// The kind of the error of an attempt that the server redirected, which is never followed.
+pub const REDIRECTED: &str = "redirected";
 
 /// Which of the waiting requests the gate lets in next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -285,6 +287,12 @@ impl Attempt {
             status: self.status,
             error: self.error.as_ref(),
         })
+    }
+
+    /// Where the server's redirect pointed to, in words; `None` when there was no redirect.
+    pub fn redirect(&self) -> Option<&str> {
+        let error = self.error.as_ref()?;
+        (error.kind.as_deref() == Some(REDIRECTED)).then_some(error.message.as_str())
     }
 
     /// Whether the gateway refused it because its prompt was above `--max-prompt`.

@@ -9,6 +9,15 @@ use super::{
 };
 use flashrig_clock::Seconds;
 
+/// Requests that the server redirected. No redirect is followed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Redirected {
+    /// How many.
+    pub requests: u64,
+    /// What the first redirect was and where it pointed to, and what to do.
+    pub message: String,
+}
+
 /// One session of one arm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Session {
@@ -77,6 +86,9 @@ pub struct Session {
     /// Those of them that it turned away because the prompt was above `--max-prompt`.
     #[serde(default)]
     pub long_prompts: u64,
+    /// Main and side requests that the server redirected, of those refused; `null` when there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redirected: Option<Redirected>,
     /// Main and side requests without the nonce of a cold cache.
     pub unmarked_requests: u64,
     /// Requests whose prompt grew while the server's count of its tokens did not; `null` when there

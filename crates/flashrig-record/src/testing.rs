@@ -96,6 +96,7 @@ pub fn session(id: &str, start: f64, end: f64) -> Session {
         other_models: Vec::new(),
         rejected_requests: 0,
         long_prompts: 0,
+        redirected: None,
         unmarked_requests: 0,
         cut_prompts: None,
         first_cached_tokens: None,

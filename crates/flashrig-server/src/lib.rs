@@ -19,8 +19,8 @@ mod profiles;
 mod watch;
 
 pub use connection::{
-    ConnectError, Connected, Identity, Idle, IdleError, Opened, Served, Wanted, connect,
-    key_from_env, log_tail, model_list, open, pulse, stall, still_there, wait_idle, watch_pulse,
+    ConnectError, Connected, Identity, Idle, IdleError, Opened, Served, Wanted, connect, log_tail,
+    model_list, open, pulse, stall, still_there, wait_idle, watch_pulse,
 };
 pub use life::{
     Death, FlagCheck, FlagError, Launch, LaunchError, Life, LifeError, StartError, check_flags,
@@ -31,8 +31,8 @@ pub use log::{
     RawLogPattern, events,
 };
 pub use profiles::{
-    Change, ChangeError, FileKind, Interface, Kind, Library, MetricNames, Places, Profile,
-    RawProfile, Ready, Recipe, Reset, ResetRequest, SERVER_SCHEMA, SettingSource, Target,
-    TargetError, Value, Variable,
+    Change, ChangeError, DoorSpec, DoorSpecError, FileKind, Interface, Kind, Library, MetricNames,
+    Places, Profile, RawProfile, Ready, Recipe, Reset, ResetRequest, SERVER_SCHEMA, SettingSource,
+    Target, TargetError, Value, Variable, parse_header_env,
 };
 pub use watch::{Span, Watcher};

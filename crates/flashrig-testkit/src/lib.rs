@@ -6,6 +6,7 @@
     reason = "these are helpers of tests"
 )]
 
+pub mod doors;
 pub mod profile;
 pub mod prometheus;
 pub mod upstream;

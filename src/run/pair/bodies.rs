@@ -96,14 +96,10 @@ impl Bodies {
     }
 
     /// For one session, whose record goes to the folder `record`.
-    pub fn session<'s>(
-        &self,
-        record: &Path,
-        secrets: impl IntoIterator<Item = &'s str>,
-    ) -> SessionBodies {
+    pub fn session(&self, record: &Path, redactor: Redactor) -> SessionBodies {
         let session = self.sessions.fetch_add(1, Ordering::Relaxed);
         let path = record.join(BODIES_FILE);
-        let open = Message::Open(session, path, Redactor::new(secrets));
+        let open = Message::Open(session, path, redactor);
         // The thread only ends after the last sender is gone.
         let _ = self.sender.send(open);
         SessionBodies {

@@ -79,7 +79,8 @@ impl MachineSpan {
 /// elsewhere or within flashrig;
 /// `None` when it is here and cannot be found.
 fn server_cpu(server: &Connected) -> Option<Duration> {
-    let (host, port) = server.upstream.host_and_port();
+    // Who is behind a Unix socket is not looked for.
+    let (host, port) = server.upstream.host_and_port()?;
     let is_here = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
     if !is_here {
         return Some(Duration::ZERO);

@@ -63,9 +63,8 @@ pub async fn prepare(
         .with_context(|| format!("session {}: cannot copy its repository", plan.id))?;
 
     let token = token(&context.secret, &plan.id, round, kind);
-    let key = context.server.key.as_ref().map(Secret::expose);
-    let secrets = key.into_iter().chain([token.as_str()]);
-    let bodies = context.bodies.session(&places.record, secrets);
+    let redactor = context.server.upstream.redactor().and([token.as_str()]);
+    let bodies = context.bodies.session(&places.record, redactor);
     let (informer, cut) = watchdog.seat();
     let listeners = (bodies.clone(), informer);
     let gateway = open_gateway(context, plan, (round, kind), gate, &token, listeners).await?;

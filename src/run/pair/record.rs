@@ -65,6 +65,7 @@ pub fn record(
         other_models: other_models(attempts),
         rejected_requests: sum.rejected,
         long_prompts: sum.long_prompts,
+        redirected: sum.redirected,
         unmarked_requests: sum.unmarked,
         cut_prompts: cut_prompts(attempts),
         first_cached_tokens: sum.first_cached_tokens,

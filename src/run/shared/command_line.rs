@@ -5,9 +5,12 @@
 //!   `token`, `secret`, `password`, `credential` or `authorization` in it: `--api-key X`,
 //!   `--api-key=X`, `API_KEY=X`, `Authorization: Bearer X`. Placeholders such as `{token}` stay;
 //! - the value of a `--key…` option of flashrig's own that cannot be the name of a variable;
-//! - the server's key, wherever it is; each byte becomes an asterisk.
+//! - the value of `--basic-env`, and what follows `=` in that of `--header-env`, unless it can be the
+//!   name of a variable;
+//! - the user name and password in an address, which are left out;
+//! - the server's key and whatever else opens its door, wherever it is; each byte becomes an asterisk.
 
-use flashrig_http::Upstream;
+use flashrig_http::{Upstream, without_user_info};
 
 /// Parts of names whose values are secrets.
 const SECRET: [&str; 6] = [
@@ -24,7 +27,7 @@ const MASK: &str = "***";
 pub fn command_line(server: Option<&Upstream>) -> Vec<String> {
     let typed = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned());
     let redactor = server.map(Upstream::redactor).cloned().unwrap_or_default();
-    let covered = |arg: String| redactor.text(arg).into_owned();
+    let covered = |arg: String| redactor.text(without_user_info(&arg)).into_owned();
     masked(typed).into_iter().map(covered).collect()
 }
 
@@ -64,8 +67,16 @@ fn masked_value(option: &str, value: &str) -> String {
     if option == "--agent-command" {
         return masked_command(value);
     }
-    if option.starts_with("--key") && !value.chars().all(is_variable) {
+    let names_variable = option.starts_with("--key") || option == "--basic-env";
+    if names_variable && !value.chars().all(is_variable) {
         return MASK.to_owned();
+    }
+    if option == "--header-env" {
+        return match value.split_once('=') {
+            Some((_, variable)) if variable.chars().all(is_variable) => value.to_owned(),
+            Some((name, _)) => format!("{name}={MASK}"),
+            None => MASK.to_owned(),
+        };
     }
     value.to_owned()
 }
@@ -172,5 +183,9 @@ mod tests {
         assert_eq!(kept(&["--key-env=sk-1-2"]), ["--key-env=***"]);
         assert_eq!(kept(&["--key-env", "MY_KEY"]), ["--key-env", "MY_KEY"]);
         assert_eq!(kept(&["--model", "sk-1-2"]), ["--model", "sk-1-2"]);
+        assert_eq!(kept(&["--basic-env", "a:b"]), ["--basic-env", "***"]);
+        for (typed, shown) in [("X=VAR_1", "X=VAR_1"), ("X=s3-x", "X=***"), ("s3-x", "***")] {
+            assert_eq!(kept(&["--header-env", typed]), ["--header-env", shown]);
+        }
     }
 }

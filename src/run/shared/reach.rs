@@ -95,7 +95,7 @@ pub async fn reach(
     let wanted = Wanted {
         model: request.model.clone(),
         context: request.context,
-        key_env: request.key_env.clone(),
+        door: request.door.clone(),
     };
     let mut server = match connect(target, &wanted, scripts, None).await {
         Err(error) if error.is_mistyped() => Err(error).or_usage()?,

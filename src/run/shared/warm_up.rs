@@ -132,8 +132,7 @@ async fn whole(server: &Connected, limit: Duration) -> Result<(), WarmUpError> {
         "stream": true,
         "input": [{"role": "user", "content": READY}],
     });
-    let address = format!("{url}{path}");
-    let answer = match ask(&address, server.key.as_ref(), Some(&body), limit).await {
+    let answer = match ask(&server.upstream, path, Some(&body), limit).await {
         Err(HttpError::Silent { .. }) => {
             let served = Served {
                 sent: 1,

@@ -67,9 +67,9 @@ async fn a_death_is_noticed_at_once_and_a_restart_is_at_the_same_address() {
     assert_eq!(life.death(), None);
     let second = life.pid().unwrap();
     assert_ne!(first, second);
-    let url = format!("{}/v1/models", server.record.url);
     let limit = Duration::from_secs(10);
-    let answer = flashrig_http::ask(&url, None, None, limit).await.unwrap();
+    let answer = flashrig_http::ask(&server.upstream, "/v1/models", None, limit);
+    let answer = answer.await.unwrap();
     assert_eq!(answer.status, 200);
     soon(life.stop()).await;
     assert!(!is_alive(second));

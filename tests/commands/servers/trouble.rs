@@ -107,11 +107,11 @@ fn nobody_there_a_web_page_a_missing_key_and_slips_are_told_in_plain_words() {
         (
             &["probe", &locked],
             3,
-            "who are you; give the key with --key-env NAME",
+            "answers 401 (who are you): give the key with --key-env NAME",
         ),
         (
             &["probe", "openai"],
-            3,
+            2,
             "OPENAI_API_KEY for the server's key is not set",
         ),
         (&["probe", "vlm"], 2, "did you mean \"vllm\"?"),

@@ -22,8 +22,14 @@ impl Serving {
 
     /// The same, with its first line.
     pub fn start_told(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> (Self, String) {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_flashrig"))
-            .args(args)
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flashrig"));
+        command.args(args);
+        Self::run(command)
+    }
+
+    /// The same of a command that is prepared.
+    pub fn run(mut command: Command) -> (Self, String) {
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -33,6 +33,8 @@ pub struct Setup {
     pub answer_probes: Option<String>,
     /// In place of the scripted server's.
     pub url: Option<String>,
+    /// The same with its door.
+    pub target: Option<Target>,
     /// Where the gateway runs, in place of the test's own runtime.
     pub runtime: Option<tokio::runtime::Handle>,
 }
@@ -46,7 +48,9 @@ impl Rig {
         let server = Upstream::bind().await;
         let origin = Origin::now();
         let url = setup.url.unwrap_or_else(|| server.url());
-        let upstream = Target::new(&url, Some(Secret::new(KEY)), KeyStyle::ByDialect).unwrap();
+        let upstream = setup.target.unwrap_or_else(|| {
+            Target::new(&url, Some(Secret::new(KEY)), KeyStyle::ByDialect).unwrap()
+        });
         let events = Arc::new(Mutex::new(Vec::new()));
         let received = Arc::clone(&events);
         let config = ListenConfig {

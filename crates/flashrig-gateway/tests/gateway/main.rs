@@ -10,6 +10,7 @@ use flashrig_testkit::{prometheus, upstream};
 
 mod clients;
 mod connections;
+mod doors;
 mod egress_guard;
 mod encodings;
 mod ends;

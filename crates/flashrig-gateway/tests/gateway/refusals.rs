@@ -186,7 +186,7 @@ async fn an_unreachable_server_is_a_502_in_the_clients_dialect_and_a_row() {
         response.json()["error"]["message"]
             .as_str()
             .unwrap()
-            .starts_with("cannot connect to the server at 127.0.0.1:")
+            .starts_with("cannot connect to the server at http://127.0.0.1:")
     );
     let row = rig.row().await;
     assert_eq!(

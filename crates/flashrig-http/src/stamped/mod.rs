@@ -15,6 +15,7 @@ use std::time::Duration;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 use flashrig_clock::Stamp;
@@ -73,18 +74,18 @@ impl SocketWatch {
     }
 }
 
-/// A TCP stream for hyper with a [`SocketWatch`].
+/// A stream (TCP, if nothing else is said) for hyper with a [`SocketWatch`].
 #[derive(Debug)]
-pub struct StampedStream {
-    inner: TokioIo<TcpStream>,
+pub struct StampedStream<S = TcpStream> {
+    inner: TokioIo<S>,
     watch: SocketWatch,
-    /// Whether what was read is acknowledged at once.
-    acknowledging: bool,
+    /// Acknowledges at once what was read.
+    acknowledge: Option<fn(&S)>,
 }
 
-impl StampedStream {
-    /// A stream whose reads and flushes are noted.
-    pub fn new(stream: TcpStream) -> (Self, SocketWatch) {
+impl<S> StampedStream<S> {
+    /// A stream of any kind whose reads and flushes are noted.
+    pub fn over(stream: S) -> (Self, SocketWatch) {
         let watch = SocketWatch(Arc::new(Notes {
             last_read: AtomicU64::new(Stamp::now().0),
             reads: AtomicU64::new(0),
@@ -95,33 +96,40 @@ impl StampedStream {
             Self {
                 inner: TokioIo::new(stream),
                 watch: watch.clone(),
-                acknowledging: false,
+                acknowledge: None,
             },
             watch,
         )
     }
 
-    /// A stream to a server, which may wait for an acknowledgement before it sends on.
-    pub fn to_server(stream: TcpStream) -> (Self, SocketWatch) {
-        let (mut stream, watch) = Self::new(stream);
-        stream.acknowledging = true;
-        stream.acknowledge();
-        (stream, watch)
-    }
-
     fn acknowledge(&self) {
-        if self.acknowledging {
-            system::acknowledge_at_once(self.inner.inner());
+        if let Some(acknowledge) = self.acknowledge {
+            acknowledge(self.inner.inner());
         }
     }
 
     /// The socket itself.
-    pub fn into_inner(self) -> TcpStream {
+    pub fn into_inner(self) -> S {
         self.inner.into_inner()
     }
 }
 
-impl Read for StampedStream {
+impl StampedStream {
+    /// A TCP stream whose reads and flushes are noted.
+    pub fn new(stream: TcpStream) -> (Self, SocketWatch) {
+        Self::over(stream)
+    }
+
+    /// A stream to a server, which may wait for an acknowledgement before it sends on.
+    pub fn to_server(stream: TcpStream) -> (Self, SocketWatch) {
+        let (mut stream, watch) = Self::new(stream);
+        stream.acknowledge = Some(system::acknowledge_at_once);
+        stream.acknowledge();
+        (stream, watch)
+    }
+}
+
+impl<S: AsyncRead + Unpin> Read for StampedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -140,7 +148,7 @@ impl Read for StampedStream {
     }
 }
 
-impl Write for StampedStream {
+impl<S: AsyncWrite + Unpin> Write for StampedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

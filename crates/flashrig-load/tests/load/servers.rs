@@ -184,7 +184,7 @@ async fn nobody_there_is_said_at_once() {
     assert!(
         error
             .to_string()
-            .contains("cannot connect to the server at 127.0.0.1"),
+            .contains("cannot connect to the server at http://127.0.0.1"),
         "{error}"
     );
 }

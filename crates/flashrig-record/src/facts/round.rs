@@ -49,6 +49,14 @@ pub enum InvalidReason {
         /// How many.
         prompts: u64,
     },
+    /// The server redirected requests of the session. flashrig's gateway did not follow, and did not
+    /// let the client go round it.
+    Redirected {
+        /// How many.
+        requests: u64,
+        /// What the first redirect was and where it pointed to, and what to do.
+        message: String,
+    },
     /// Sessions that must run one after the other overlapped.
     Overlapped,
     /// Something else used the machine's processors.

@@ -65,6 +65,9 @@ impl Display for InvalidReason {
                  too small, or its limit is silent",
                 plural(*requests, "request")
             ),
+            Self::Redirected { requests, message } => {
+                write!(f, "{} redirected: {message}", plural(*requests, "request"))
+            }
             Self::Overlapped => f.write_str("sessions overlapped"),
             Self::DoneInOneArm { done, not_done } => {
                 write!(f, "done {} and not {}", done.label(), not_done.label())

@@ -150,12 +150,15 @@ fn of_arm(arm: &Arm, planned: usize, reasons: &mut Reasons) {
     for s in &arm.sessions {
         // What an event of the server explains is said once, with it.
         let own = !is_explained(arm, s);
+        let redirected = s.redirected.as_ref();
+        // Each is a refused request, and is told as what it is.
+        let refused = s.refusals - redirected.map_or(0, |of| of.requests).min(s.refusals);
         let reason = if !s.status.is_completed() {
             let status = s.status;
             own.then_some(InvalidReason::SessionNotCompleted { status })
-        } else if s.refusals + s.lost_streams > 0 && own {
+        } else if refused + s.lost_streams > 0 && own {
             Some(InvalidReason::RequestsLost {
-                refused: s.refusals,
+                refused,
                 broken_off: s.lost_streams,
             })
         } else {
@@ -165,7 +168,12 @@ fn of_arm(arm: &Arm, planned: usize, reasons: &mut Reasons) {
         let long = (s.status.is_completed() && prompts > 0)
             .then_some(InvalidReason::LongPrompts { prompts });
         let there = Place::session(&s.id).in_arm(arm.kind);
-        reasons.extend(reason.into_iter().chain(long).map(|r| (there.clone(), r)));
+        let redirected = redirected.map(|of| InvalidReason::Redirected {
+            requests: of.requests,
+            message: of.message.clone(),
+        });
+        let all = reason.into_iter().chain(long).chain(redirected);
+        reasons.extend(all.map(|r| (there.clone(), r)));
     }
     let agents = arm.changed_programs.iter().cloned();
     let changed = agents.map(|agent| InvalidReason::ProgramChanged { agent });
@@ -220,7 +228,7 @@ mod tests {
     use super::*;
     use flashrig_record::testing::{arm, session};
     use flashrig_record::{
-        Fact as _, MachineLoad, ServerEvent, ServerLoss, SessionFailure, Status,
+        Fact as _, MachineLoad, Redirected, ServerEvent, ServerLoss, SessionFailure, Status,
     };
 
     fn texts(reasons: &[Placed<InvalidReason>]) -> Vec<String> {
@@ -351,6 +359,22 @@ mod tests {
         assert_eq!(
             reasons,
             ["a (together): 2 prompts above --max-prompt turned away"]
+        );
+    }
+
+    #[test]
+    fn a_redirect_makes_the_round_invalid_is_named_and_is_no_other_refusal() {
+        let b = arm(ArmKind::BackToBack, vec![session("a", 0.0, 5.0)]);
+        let mut sent_away = session("a", 10.0, 15.0);
+        sent_away.refusals = 1;
+        sent_away.redirected = Some(Redirected {
+            requests: 1,
+            message: "the server answers 307 and points to http://g".to_owned(),
+        });
+        let arms = [b, arm(ArmKind::Together, vec![sent_away])];
+        assert_eq!(
+            texts(&round_validity(&arms, 1, &BOTH)),
+            ["a (together): 1 request redirected: the server answers 307 and points to http://g"]
         );
     }
 

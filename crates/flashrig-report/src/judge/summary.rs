@@ -1,9 +1,9 @@
 //! A session's traffic in figures.
 
-use flashrig_record::{Attempt, Outcome, Role};
+use flashrig_record::{Attempt, Outcome, Redirected, Role};
 
 /// What the requests of a session add up to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Main requests.
     pub requests: u64,
@@ -27,6 +27,8 @@ pub struct Traffic {
     pub rejected: u64,
     /// Those of them whose prompt was above the limit.
     pub long_prompts: u64,
+    /// Main and side requests that the server redirected, of those refused.
+    pub redirected: Option<Redirected>,
     /// Main and side requests that were not marked for a cold cache.
     pub unmarked: u64,
     /// Prompt tokens of the first main request that the server says came from its cache.
@@ -59,6 +61,13 @@ pub fn traffic(attempts: &[Attempt]) -> Traffic {
         if a.role == Role::Probe {
             sum.answered_by_gateway += u64::from(a.answered_by_gateway.is_some());
             continue;
+        }
+        if let Some(message) = a.redirect() {
+            let all = sum.redirected.get_or_insert_with(|| Redirected {
+                requests: 0,
+                message: message.to_owned(),
+            });
+            all.requests += 1;
         }
         match a.outcome {
             Outcome::Refused

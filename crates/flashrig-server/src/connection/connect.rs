@@ -9,7 +9,7 @@ use crate::life::{Life, StartError};
 use crate::log::LogIndex;
 use crate::profiles::{MetricNames, Target};
 use flashrig_config::nearest;
-use flashrig_http::{Secret, Upstream};
+use flashrig_http::Upstream;
 use flashrig_record::Server;
 use flashrig_sim::Script;
 
@@ -18,10 +18,8 @@ use flashrig_sim::Script;
 pub struct Connected {
     /// What the record says of it.
     pub record: Server,
-    /// How the gateway reaches it.
+    /// How it is reached.
     pub upstream: Upstream,
-    /// Its key, for requests outside the gateway.
-    pub key: Option<Secret>,
     /// Where its metrics are, and what it calls them.
     pub metrics: MetricNames,
     /// What becomes of its process.
@@ -56,12 +54,12 @@ pub async fn connect(
 }
 
 async fn attach(opened: Opened) -> Result<Connected, ConnectError> {
-    let (url, key) = (opened.url.as_str(), opened.key.as_ref());
+    let (url, server) = (opened.url.as_str(), &opened.upstream);
     let wanted = opened.model.as_deref();
-    let identity = identify(url, key, wanted).await?;
+    let identity = identify(server, wanted).await?;
     let model = choose_model(url, wanted, &identity)?;
     let identity = if wanted.is_none() && identity.context.is_none() {
-        identify(url, key, Some(&model)).await?
+        identify(server, Some(&model)).await?
     } else {
         identity
     };
@@ -87,7 +85,6 @@ async fn attach(opened: Opened) -> Result<Connected, ConnectError> {
             life: Vec::new(),
         },
         upstream: opened.upstream.clone(),
-        key: opened.key.clone(),
         metrics: opened.interface.metrics.clone(),
         life: opened.life.clone(),
         log_index: opened.log_index.clone(),

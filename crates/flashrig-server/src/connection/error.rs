@@ -1,6 +1,7 @@
 //! Why a server cannot be measured.
 
 use crate::life::StartError;
+use crate::profiles::DoorSpecError;
 use flashrig_http::{HttpError, UpstreamError};
 use flashrig_sim::SimError;
 
@@ -9,7 +10,10 @@ use flashrig_sim::SimError;
 pub enum ConnectError {
     /// Not there, or no LLM server.
     #[error("{0}; check that the server runs, and its address")]
-    Http(#[from] HttpError),
+    Http(HttpError),
+    /// Something is there that lets nobody in; says what to do.
+    #[error(transparent)]
+    Closed(HttpError),
     /// The address cannot be used.
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
@@ -34,16 +38,27 @@ pub enum ConnectError {
     /// Several models, or no list, and no `--model`.
     #[error("{0}")]
     ModelNeeded(String),
-    /// The variable with the key is not set, or is empty.
-    #[error("the environment variable {0} for the server's key is not set or is empty")]
-    KeyMissing(String),
+    /// What opens its door cannot be used.
+    #[error(transparent)]
+    Door(#[from] DoorSpecError),
+}
+
+impl From<HttpError> for ConnectError {
+    fn from(error: HttpError) -> Self {
+        match error {
+            HttpError::Tls { .. } | HttpError::Redirected(_) | HttpError::TurnedAway { .. } => {
+                Self::Closed(error)
+            }
+            other => Self::Http(other),
+        }
+    }
 }
 
 impl ConnectError {
     /// Whether it was typed wrongly, so that nothing was tried.
     pub fn is_mistyped(&self) -> bool {
         match self {
-            Self::Upstream(_) | Self::KeyMissing(_) => true,
+            Self::Upstream(_) | Self::Door(_) => true,
             Self::Start(error) => error.is_mistyped(),
             _ => false,
         }

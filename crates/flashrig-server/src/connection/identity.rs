@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use flashrig_http::Secret;
-use flashrig_http::{Answer, HttpError, ask};
+use flashrig_http::{Answer, HttpError, TurnedAway, Upstream, ask};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -30,15 +29,12 @@ pub struct Identity {
 ///
 /// # Errors
 /// No server, or something that is not an LLM server.
-pub async fn identify(
-    base: &str,
-    key: Option<&Secret>,
-    model: Option<&str>,
-) -> Result<Identity, HttpError> {
-    let url = format!("{base}/v1/models");
-    let models = model_list(&url, &ask(&url, key, None, LIMIT).await?)?;
+pub async fn identify(server: &Upstream, model: Option<&str>) -> Result<Identity, HttpError> {
+    const MODELS: &str = "/v1/models";
+    let answer = ask(server, MODELS, None, LIMIT).await?;
+    let models = model_list(&server.url_of(MODELS), &answer)?;
     let get = async |path: &str| {
-        let answer = ask(&format!("{base}{path}"), key, None, LIMIT).await;
+        let answer = ask(server, path, None, LIMIT).await;
         answer.ok().and_then(ok_json)
     };
     let props = get("/props").await;
@@ -67,9 +63,15 @@ pub fn model_list(url: &str, answer: &Answer) -> Result<Option<Value>, HttpError
             "it is not JSON, so this is hardly an LLM server: {message}"
         ))),
         (200, list) => Ok(list),
-        (status @ (401 | 403), _) => Err(broken(format!(
-            "status {status}: {message}; give the key with --key-env NAME"
-        ))),
+        (status @ (401 | 403), _) => Err(HttpError::TurnedAway {
+            url: url.to_owned(),
+            status,
+            message,
+            wants: answer
+                .turned_away
+                .clone()
+                .unwrap_or(TurnedAway::WantsKey { given: false }),
+        }),
         _ => Ok(None),
     }
 }

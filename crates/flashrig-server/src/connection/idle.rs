@@ -136,8 +136,7 @@ fn slots_at_work(answer: &Answer) -> Option<usize> {
 
 /// `None` when it accepts and does not answer.
 async fn get(server: &Connected, path: &str) -> Result<Option<Answer>, IdleError> {
-    let url = format!("{}{path}", server.record.url);
-    match ask(&url, server.key.as_ref(), None, ASK_LIMIT).await {
+    match ask(&server.upstream, path, None, ASK_LIMIT).await {
         Ok(answer) => Ok(Some(answer)),
         Err(gone @ HttpError::Unreachable { .. }) => Err(IdleError::Gone(gone)),
         Err(HttpError::Silent { .. }) => Ok(None),
@@ -145,6 +144,7 @@ async fn get(server: &Connected, path: &str) -> Result<Option<Answer>, IdleError
         Err(_) => Ok(Some(Answer {
             status: 0,
             body: bytes::Bytes::new(),
+            turned_away: None,
         })),
     }
 }
@@ -165,6 +165,7 @@ mod tests {
         slots_at_work(&Answer {
             status,
             body: body.to_owned().into(),
+            turned_away: None,
         })
     }
 

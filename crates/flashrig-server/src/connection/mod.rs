@@ -21,6 +21,6 @@ pub use connect::{Connected, connect};
 pub use error::ConnectError;
 pub use identity::{Identity, model_list};
 pub use idle::{Idle, IdleError, still_there, wait_idle};
-pub use open::{Opened, Wanted, key_from_env, open};
+pub use open::{Opened, Wanted, open};
 pub use pulse::{pulse, watch_pulse};
 pub use stall::{Served, log_tail, stall};

@@ -8,9 +8,9 @@ use super::error::ConnectError;
 use super::identity::Identity;
 use crate::life::{Life, Resets, StartError, Valued, Witness, begin, contradicted, prove};
 use crate::log::LogIndex;
-use crate::profiles::{Interface, Target};
+use crate::profiles::{DoorSpec, Interface, Target};
 use flashrig_clock::Stamp;
-use flashrig_http::{KeyStyle, Secret, Upstream};
+use flashrig_http::{KeyStyle, Upstream};
 use flashrig_record::{ContextSource, Managed};
 use flashrig_sim::{Faults, Script, Sim, SimConfig, SimHandle};
 
@@ -21,8 +21,8 @@ pub struct Wanted {
     pub model: Option<String>,
     /// `--context`, in tokens.
     pub context: Option<u64>,
-    /// `--key-env`.
-    pub key_env: Option<String>,
+    /// `--key-env`, `--header-env`, `--basic-env`, `--ca`.
+    pub door: DoorSpec,
 }
 
 /// A server that can be asked. Dropping it stops one that was started here.
@@ -34,8 +34,6 @@ pub struct Opened {
     pub url: String,
     /// How requests reach it.
     pub upstream: Upstream,
-    /// Its key.
-    pub key: Option<Secret>,
     /// The model that was asked for, by the user or the profile.
     pub model: Option<String>,
     /// What its profile says about how to look into it.
@@ -65,8 +63,7 @@ impl Opened {
         let mut managed = self.managed.clone()?;
         self.life.catch_up().await;
         let witness = Witness {
-            url: &self.url,
-            key: self.key.as_ref(),
+            server: &self.upstream,
             metrics: &self.interface.metrics,
             log_index: &self.log_index,
         };
@@ -99,16 +96,6 @@ impl Opened {
     }
 }
 
-/// The server's key, from the environment variable `name`.
-///
-/// # Errors
-/// The variable is not set, is empty, or is not UTF-8.
-pub fn key_from_env(name: &str) -> Result<Secret, ConnectError> {
-    let key = std::env::var(name).ok().filter(|key| !key.is_empty());
-    key.map(Secret::new)
-        .ok_or_else(|| ConnectError::KeyMissing(name.to_owned()))
-}
-
 /// Opens the target, starting it when it is simulated or managed.
 ///
 /// # Errors
@@ -120,15 +107,14 @@ pub async fn open(
     scripts: Vec<Script>,
     sim_log: Option<PathBuf>,
 ) -> Result<Opened, ConnectError> {
-    let key = |name: Option<&String>| name.map(|name| key_from_env(name)).transpose();
     match target {
         Target::Simulated {
             profile,
             speed,
             interface,
         } => {
-            let key = key(wanted.key_env.as_ref())?;
-            let log_index = LogIndex::masking(interface.log.clone(), key.clone());
+            let door = wanted.door.read()?;
+            let log_index = LogIndex::masking(interface.log.clone(), door.redactor());
             let log = log_index.clone();
             let config = SimConfig {
                 listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
@@ -144,9 +130,8 @@ pub async fn open(
             let url = sim.base_url();
             Ok(Opened {
                 name: profile.name.clone(),
-                upstream: Upstream::new(&url, key.clone(), KeyStyle::ByDialect)?,
+                upstream: Upstream::new(&url, door, KeyStyle::ByDialect)?,
                 url,
-                key,
                 model: wanted.model.clone(),
                 interface: interface.clone(),
                 log_index,
@@ -161,20 +146,21 @@ pub async fn open(
         }
         Target::Attached {
             name,
-            url,
+            address,
             model,
             context,
-            key_env,
+            door,
             interface,
         } => {
-            let key = key(wanted.key_env.as_ref().or(key_env.as_ref()))?;
-            let log_index = LogIndex::masking(interface.log.clone(), key.clone());
-            let life = resetting(Life::not_ours(), interface, url, key.as_ref());
+            let door = wanted.door.or(door).read()?;
+            let address = (**address).clone();
+            let upstream = Upstream::to(address, door, KeyStyle::ByDialect)?;
+            let log_index = LogIndex::masking(interface.log.clone(), upstream.redactor().clone());
+            let life = resetting(Life::not_ours(), interface, &upstream);
             Ok(Opened {
                 name: name.clone(),
-                upstream: Upstream::new(url, key.clone(), KeyStyle::ByDialect)?,
-                url: url.clone(),
-                key,
+                url: upstream.url(),
+                upstream,
                 model: wanted.model.clone().or_else(|| model.clone()),
                 interface: interface.clone(),
                 log_index,
@@ -193,15 +179,15 @@ pub async fn open(
             interface,
             places,
         } => {
-            let key = key(wanted.key_env.as_ref().or(recipe.key_env.as_ref()))?;
-            let log_index = LogIndex::masking(interface.log.clone(), key.clone());
-            let started = begin(recipe, places, log_index.clone(), key.clone()).await?;
-            let life = resetting(started.life, interface, &started.url, key.as_ref());
+            let door = wanted.door.or(&recipe.door).read()?;
+            let log_index = LogIndex::masking(interface.log.clone(), door.redactor());
+            let started = begin(recipe, places, log_index.clone(), &door).await?;
+            let upstream = Upstream::new(&started.url, door, KeyStyle::ByDialect)?;
+            let life = resetting(started.life, interface, &upstream);
             Ok(Opened {
                 name: name.clone(),
-                upstream: Upstream::new(&started.url, key.clone(), KeyStyle::ByDialect)?,
+                upstream,
                 url: started.url,
-                key,
                 model: wanted.model.clone().or(started.model),
                 interface: interface.clone(),
                 speed: None,
@@ -218,12 +204,11 @@ pub async fn open(
 }
 
 /// The life with the way of its profile to reset.
-fn resetting(life: Life, interface: &Interface, url: &str, key: Option<&Secret>) -> Life {
+fn resetting(life: Life, interface: &Interface, server: &Upstream) -> Life {
     match interface.reset.clone() {
         Some(reset) => life.resetting(Resets {
             reset,
-            url: url.to_owned(),
-            key: key.cloned(),
+            server: server.clone(),
         }),
         None => life,
     }

@@ -11,10 +11,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 
 /// Looks for signs of life. Takes 15 seconds at most.
 pub async fn pulse(server: &Connected) -> Pulse {
-    let get = async |path: &str| {
-        let url = format!("{}{path}", server.record.url);
-        ask(&url, server.key.as_ref(), None, LIMIT).await
-    };
+    let get = async |path: &str| ask(&server.upstream, path, None, LIMIT).await;
     let health = get("/health").await;
     let models = get("/v1/models").await;
     let metrics = get(&server.metrics.path)

@@ -9,12 +9,10 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::error::StartError;
-use super::launch::HOST;
 use super::state::{Log, Plan, Shared, State};
 use super::{ended, port};
 use crate::log::LogIndex;
-use flashrig_http::ask;
-use flashrig_http::{Redactor, Secret};
+use flashrig_http::{Redactor, Secret, ask};
 use flashrig_process::{
     LeaderExit, OomKills, Output, OutputLimits, Prepared, Running, Sandbox, Spec, StopReason,
 };
@@ -73,14 +71,11 @@ pub(super) async fn begin(
         ready_after: Duration::ZERO,
         oom,
     };
-    let url = format!(
-        "http://{HOST}:{}{}",
-        plan.port, plan.launch.recipe.ready.path
-    );
+    let url = plan.server.url_of(&plan.launch.recipe.ready.path);
     let limit = plan.launch.recipe.ready.limit;
     let waited = tokio::select! {
         biased;
-        waited = wait_ready(shared, &begun.running, &url) => waited,
+        waited = wait_ready(shared, &begun.running) => waited,
         () = cancel => Waited::Cancelled,
     };
     let last_lines = async |begun: Begun| {
@@ -134,13 +129,13 @@ enum Waited {
     TooLong(String),
 }
 
-async fn wait_ready(shared: &Shared, running: &Running, url: &str) -> Waited {
+async fn wait_ready(shared: &Shared, running: &Running) -> Waited {
     let ready = &shared.plan.launch.recipe.ready;
     let deadline = Instant::now() + ready.limit;
     let mut last = "gave no answer".to_owned();
     let asking = async {
         loop {
-            match ask(url, shared.plan.key.as_ref(), None, ASK_LIMIT).await {
+            match ask(&shared.plan.server, &ready.path, None, ASK_LIMIT).await {
                 Ok(answer) => {
                     let wanted = match ready.status {
                         Some(status) => answer.status == status,

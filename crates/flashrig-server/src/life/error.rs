@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::flags::FlagError;
 use super::launch_error::LaunchError;
+use flashrig_http::UpstreamError;
 use flashrig_process::SpawnError;
 
 /// A server that could not be brought back.
@@ -43,6 +44,9 @@ pub enum StartError {
     /// Its flags are not right.
     #[error(transparent)]
     Flags(Box<FlagError>),
+    /// What opens its door cannot be sent.
+    #[error(transparent)]
+    Door(#[from] UpstreamError),
     /// The system has no port.
     #[error("the system gives no free port: {0}")]
     NoPort(#[from] std::io::Error),
@@ -110,6 +114,7 @@ impl StartError {
     pub fn is_mistyped(&self) -> bool {
         match self {
             Self::Launch(error) => error.is_mistyped(),
+            Self::Door(_) => true,
             Self::Flags(error) => match &**error {
                 FlagError::Launch(error) => error.is_mistyped(),
                 FlagError::Unknown { .. } => true,

@@ -7,12 +7,12 @@ use tokio::sync::mpsc;
 
 use super::begin::{Begun, DRAIN, begin};
 use super::error::StartError;
-use super::launch::Launch;
+use super::launch::{HOST, Launch};
 use super::state::{Death, Order, Plan, Shared, State};
 use super::{Life, ended, port};
 use crate::log::LogIndex;
 use flashrig_clock::Stamp;
-use flashrig_http::Secret;
+use flashrig_http::{Door, KeyStyle, Upstream};
 use flashrig_process::{OomKills, Running, StopReason, TreeEnd};
 use flashrig_record::ServerExit;
 
@@ -33,7 +33,7 @@ const TRIES: u32 = 3;
 pub(crate) async fn start(
     launch: Launch,
     log_index: LogIndex,
-    key: Option<Secret>,
+    door: &Door,
 ) -> Result<(Life, u16, Duration), StartError> {
     let fixed = launch.recipe.port;
     let mut tries = 0;
@@ -47,7 +47,7 @@ pub(crate) async fn start(
             launch: launch.clone(),
             port,
             log_index: log_index.clone(),
-            key: key.clone(),
+            server: at(port, door)?,
         };
         let shared = Arc::new(Shared::new(plan));
         match begin(&shared, std::future::pending()).await {
@@ -63,6 +63,12 @@ pub(crate) async fn start(
             Err(error) => return Err(error),
         }
     }
+}
+
+/// The server that is started at a port.
+fn at(port: u16, door: &Door) -> Result<Upstream, StartError> {
+    let url = format!("http://{HOST}:{port}");
+    Ok(Upstream::new(&url, door.clone(), KeyStyle::ByDialect)?)
 }
 
 /// Keeps a server until nobody is left who knows of it.

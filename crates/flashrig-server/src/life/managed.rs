@@ -11,7 +11,7 @@ use super::launch::{HOST, Launch, Valued};
 use super::version::program_version;
 use crate::log::LogIndex;
 use crate::profiles::{Places, Recipe, Target};
-use flashrig_http::Secret;
+use flashrig_http::Door;
 use flashrig_record::{Managed, NamedFile};
 
 /// A server that was started.
@@ -32,13 +32,13 @@ pub(crate) async fn begin(
     recipe: &Recipe,
     places: &Places,
     log_index: LogIndex,
-    key: Option<Secret>,
+    door: &Door,
 ) -> Result<Started, StartError> {
     let launch = Launch::new(recipe.clone(), places.clone())?;
     let checked = check(&launch).await?;
     let program_version = program_version(&launch).await;
     let (program, files) = known(&launch).await;
-    let (life, port, ready_after) = start(launch.clone(), log_index, key).await?;
+    let (life, port, ready_after) = start(launch.clone(), log_index, door).await?;
     let model = model_of(&files);
     let mut command_line = vec![launch.program.display().to_string()];
     command_line.extend(launch.args(port));

@@ -11,16 +11,14 @@ use super::error::StartError;
 use super::launch::Valued;
 use crate::log::LogIndex;
 use crate::profiles::{MetricNames, SettingSource, by_name};
-use flashrig_http::Secret;
-use flashrig_http::ask;
+use flashrig_http::{Upstream, ask};
 use flashrig_record::{ProofSource, SettingProof};
 
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// Whom to ask.
 pub(crate) struct Witness<'a> {
-    pub(crate) url: &'a str,
-    pub(crate) key: Option<&'a Secret>,
+    pub(crate) server: &'a Upstream,
     pub(crate) metrics: &'a MetricNames,
     pub(crate) log_index: &'a LogIndex,
 }
@@ -109,8 +107,7 @@ pub(crate) fn contradicted(
 
 impl Witness<'_> {
     async fn page(&self, path: &str) -> Option<String> {
-        let url = format!("{}{path}", self.url);
-        let answer = ask(&url, self.key, None, LIMIT).await.ok()?;
+        let answer = ask(self.server, path, None, LIMIT).await.ok()?;
         (answer.status == 200).then(|| String::from_utf8_lossy(&answer.body).into_owned())
     }
 }

@@ -5,8 +5,7 @@ use std::time::Duration;
 use super::error::LifeError;
 use crate::profiles::{Reset, ResetRequest};
 use flashrig_clock::Stamp;
-use flashrig_http::Secret;
-use flashrig_http::send;
+use flashrig_http::{Upstream, send};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -14,17 +13,15 @@ const LIMIT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct Resets {
     pub(crate) reset: Reset,
-    pub(crate) url: String,
-    pub(crate) key: Option<Secret>,
+    pub(crate) server: Upstream,
 }
 
 impl Resets {
     pub(super) async fn send(&self, requests: &[ResetRequest]) -> Result<Duration, LifeError> {
         let begun = Stamp::now();
         for request in requests {
-            let url = format!("{}{}", self.url, request.path);
             let body = request.body.as_ref();
-            let answer = send(&request.method, &url, self.key.as_ref(), body, LIMIT).await;
+            let answer = send(&request.method, &self.server, &request.path, body, LIMIT).await;
             let message = match answer {
                 Ok(answer) if answer.status < 400 => continue,
                 Ok(answer) => format!("status {}: {}", answer.status, answer.label()),

@@ -11,7 +11,7 @@ use super::error::StartError;
 use super::launch::Launch;
 use crate::log::LogIndex;
 use flashrig_clock::Stamp;
-use flashrig_http::Secret;
+use flashrig_http::Upstream;
 use flashrig_process::{Lines, Reading};
 use flashrig_record::ServerExit;
 
@@ -35,7 +35,7 @@ pub(super) struct Plan {
     pub(super) launch: Launch,
     pub(super) port: u16,
     pub(super) log_index: LogIndex,
-    pub(super) key: Option<Secret>,
+    pub(super) server: Upstream,
 }
 
 /// What is known of it, for everybody who asks.

@@ -18,7 +18,7 @@ use super::pattern::{LogEvent, LogEventKind, LogPattern, LogReader};
 use super::tailer::{FollowError, Follower, LineSink, follow};
 use super::writer::{Keeping, LogWriter, keep};
 use flashrig_clock::{Origin, Stamp};
-use flashrig_http::{Redactor, Secret};
+use flashrig_http::Redactor;
 
 /// Lines that are kept for error messages.
 const LAST_LINES: usize = 40;
@@ -78,14 +78,14 @@ pub(crate) fn speaks_of_a_fault(line: &str) -> bool {
 impl LogIndex {
     /// An index that understands lines by these patterns.
     pub fn new(patterns: Vec<LogPattern>) -> Self {
-        Self::masking(patterns, None)
+        Self::masking(patterns, Redactor::default())
     }
 
-    /// The same of a server whose key must not be kept: servers log their settings.
-    pub fn masking(patterns: Vec<LogPattern>, key: Option<Secret>) -> Self {
+    /// The same of a server whose key and the like must not be kept: servers log their settings.
+    pub fn masking(patterns: Vec<LogPattern>, redactor: Redactor) -> Self {
         Self(Arc::new(Shared {
             reader: LogReader::new(patterns),
-            redactor: Redactor::new(key.as_ref().map(Secret::expose)),
+            redactor,
             ..Shared::default()
         }))
     }
@@ -341,8 +341,8 @@ mod tests {
 
     #[test]
     fn the_key_is_not_kept() {
-        let key = Secret::new("a-long-and-secret-key");
-        let log_index = LogIndex::masking(Vec::new(), Some(key));
+        let redactor = Redactor::new(["a-long-and-secret-key"]);
+        let log_index = LogIndex::masking(Vec::new(), redactor);
         log_index.line(Stamp(1), "args: {'api_key': 'a-long-and-secret-key'}");
         assert!(!log_index.last_lines(1)[0].contains("secret"));
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::Deserialize as _;
 
 use super::change::{self, Change};
+use super::door::DoorSpec;
 use super::known;
 use super::metrics::MetricNames;
 use super::raw::{RawKind, RawProfile};
@@ -13,6 +14,7 @@ use super::reset::Reset;
 use crate::log::LogPattern;
 use flashrig_config::{Document, FileError, ProfileError, Profiles};
 use flashrig_harness::HARNESS;
+use flashrig_http::Address;
 use flashrig_record::Dialect;
 use flashrig_sim::SimProfile;
 
@@ -69,13 +71,13 @@ pub enum Kind {
     /// Somebody else started it.
     Attached {
         /// Base address.
-        url: String,
+        address: Box<Address>,
         /// The model to ask for.
         model: Option<String>,
         /// Context length in tokens.
         context: Option<u64>,
-        /// Environment variable with the key.
-        key_env: Option<String>,
+        /// What opens its door.
+        door: DoorSpec,
     },
     /// flashrig starts it.
     Managed(Box<Recipe>),
@@ -172,6 +174,7 @@ fn validate(name: &str, document: &Document, mut raw: RawProfile) -> Result<Prof
             "may hold openai_chat, anthropic_messages and openai_responses",
         ));
     }
+    let door = raw.door();
     let is_managed = raw.kind == RawKind::Managed;
     let for_managed = [
         ("start", raw.start.is_some()),
@@ -202,7 +205,7 @@ fn validate(name: &str, document: &Document, mut raw: RawProfile) -> Result<Prof
     let kind = match raw.kind {
         RawKind::Simulated => {
             let missing = |field| bad(field, "is needed for a simulated server");
-            if raw.url.is_some() || raw.key_env.is_some() {
+            if raw.url.is_some() || door != DoorSpec::default() {
                 return Err(bad(
                     "url",
                     "a simulated server has no address or key of its own",
@@ -220,13 +223,15 @@ fn validate(name: &str, document: &Document, mut raw: RawProfile) -> Result<Prof
             if raw.sim.is_some() {
                 return Err(bad("sim", "belongs to simulated servers only"));
             }
+            let url = raw
+                .url
+                .ok_or_else(|| bad("url", "is needed for an attached server"))?;
+            let address = Address::parse(&url).map_err(|error| bad("url", &error.to_string()))?;
             Kind::Attached {
-                url: raw
-                    .url
-                    .ok_or_else(|| bad("url", "is needed for an attached server"))?,
+                address: Box::new(address),
                 model: raw.model,
                 context: raw.context,
-                key_env: raw.key_env,
+                door,
             }
         }
         RawKind::Managed => {
@@ -254,7 +259,7 @@ fn validate(name: &str, document: &Document, mut raw: RawProfile) -> Result<Prof
                 stop: raw.stop,
                 model: raw.model,
                 context: raw.context,
-                key_env: raw.key_env,
+                door,
             };
             let recipe =
                 Recipe::from_raw(name, parts).map_err(|(field, message)| bad(&field, &message))?;

@@ -6,6 +6,7 @@
 //! | `library` | profiles by name, validated |
 //! | `recipe`, `variable` | how a managed server is started, and what can be set of it |
 //! | `reset` | how a server is brought back to a known state |
+//! | `door` | what opens a server's door, as names of variables and files |
 //! | `metrics` | what a server calls its metrics |
 //! | `known` | every name and pattern of the built-in profiles |
 //! | `change` | `--set KEY=VALUE` |
@@ -13,6 +14,7 @@
 //! | `places` | where programs and caches of this machine are |
 
 mod change;
+mod door;
 mod known;
 mod library;
 mod metrics;
@@ -25,6 +27,7 @@ mod target;
 mod variable;
 
 pub use change::{Change, ChangeError};
+pub use door::{DoorSpec, DoorSpecError, parse_header_env};
 pub use library::{Interface, Kind, Library, Profile, SERVER_SCHEMA};
 pub use metrics::MetricNames;
 pub(crate) use metrics::by_name;

@@ -1,10 +1,12 @@
 //! A server profile as people write it: `harness/servers/NAME.toml`.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::door::DoorSpec;
 use super::metrics::MetricNames;
 use super::raw_start::{RawIdentity, RawReady, RawReset, RawStart, RawStop, RawVariable};
 use crate::log::{LogPattern, RawLogPattern};
@@ -34,6 +36,17 @@ pub struct RawProfile {
     /// Name of the environment variable that holds the server's key.
     #[serde(default)]
     pub key_env: Option<String>,
+    /// Further headers for every request: the name of each header, and the name of the environment
+    /// variable that holds its value.
+    #[serde(default)]
+    pub header_env: BTreeMap<String, String>,
+    /// Name of the environment variable that holds `user:pass` for HTTP Basic.
+    #[serde(default)]
+    pub basic_env: Option<String>,
+    /// PEM file of the CA that signed the server's certificate; a path that does not begin with `/` is
+    /// relative to the folder in which flashrig is started.
+    #[serde(default)]
+    pub ca: Option<PathBuf>,
     /// The protocols that it speaks; what a probe finds is held against them.
     #[serde(default)]
     pub dialects: Option<Vec<Dialect>>,
@@ -66,6 +79,21 @@ pub struct RawProfile {
     /// How a managed server is ended.
     #[serde(default)]
     pub stop: Option<RawStop>,
+}
+
+impl RawProfile {
+    /// What opens the server's door.
+    pub(super) fn door(&self) -> DoorSpec {
+        let headers = self.header_env.iter();
+        DoorSpec {
+            key_env: self.key_env.clone(),
+            header_env: headers
+                .map(|(name, of)| (name.clone(), of.clone()))
+                .collect(),
+            basic_env: self.basic_env.clone(),
+            ca: self.ca.clone(),
+        }
+    }
 }
 
 /// What a server is.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::door::DoorSpec;
 use super::raw_start::{RawIdentity, RawReady, RawStart, RawStop, RawVariable, Value};
 use super::variable::{BUILT_IN, FOLDERS, Variable};
 use flashrig_config::{Expression, Template, nearest, parse_duration};
@@ -39,8 +40,8 @@ pub struct Recipe {
     pub(crate) model: Option<Template>,
     /// Context length in tokens, as the profile has it.
     pub context: Option<u64>,
-    /// Environment variable with the key.
-    pub key_env: Option<String>,
+    /// What opens its door.
+    pub door: DoorSpec,
 }
 
 /// How a server tells that it is ready.
@@ -70,8 +71,8 @@ pub struct RecipeParts {
     pub model: Option<String>,
     /// `context`
     pub context: Option<u64>,
-    /// `key_env`
-    pub key_env: Option<String>,
+    /// What opens its door.
+    pub door: DoorSpec,
 }
 
 /// A field that cannot be, and what is wrong with it.
@@ -119,7 +120,7 @@ impl Recipe {
             },
             model: raw.model.as_deref().map(Template::parse),
             context: raw.context,
-            key_env: raw.key_env,
+            door: raw.door,
         };
         recipe.check()?;
         Ok(recipe)

@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use super::change::{self, Change};
+use super::door::DoorSpec;
 use super::library::{Interface, Kind, Library};
 use super::places::Places;
 use super::recipe::Recipe;
 use flashrig_config::ProfileError;
+use flashrig_http::{Address, UpstreamError, without_user_info};
 use flashrig_sim::SimProfile;
 
 /// The server that was asked for.
@@ -25,14 +27,14 @@ pub enum Target {
     Attached {
         /// Profile name, or the address.
         name: String,
-        /// Base address, without trailing slash and without `/v1`.
-        url: String,
+        /// Base address.
+        address: Box<Address>,
         /// The model to ask for, from the profile.
         model: Option<String>,
         /// Context length in tokens, from the profile.
         context: Option<u64>,
-        /// Environment variable with the key.
-        key_env: Option<String>,
+        /// What opens its door, from the profile.
+        door: DoorSpec,
         /// How to look into it.
         interface: Interface,
     },
@@ -55,6 +57,9 @@ pub enum TargetError {
     /// No profile of that name, or an invalid one.
     #[error(transparent)]
     Profile(#[from] ProfileError),
+    /// An address that cannot be used.
+    #[error(transparent)]
+    Address(#[from] UpstreamError),
     /// An address without its scheme.
     #[error("{0:?} is not a server profile; if it is an address, write http://{0}")]
     NoScheme(String),
@@ -107,24 +112,25 @@ impl Target {
             return Err(TargetError::SetTwice(name));
         }
         let name = server.unwrap_or("sim");
-        if let Some((profile, url)) = name.split_once('@').filter(|(_, u)| u.contains("://")) {
+        if let Some((profile, url)) = with_profile(name) {
             return Self::at(profile, url, speed, changes, project);
         }
         let addressed = name.contains([':', '/', '.']);
         if addressed && !changes.is_empty() {
-            return Err(TargetError::ChangeOfReal(name.to_owned()));
+            return Err(TargetError::ChangeOfReal(without_user_info(name)));
         }
-        let target = if name.contains("://") {
+        let target = if Address::is_meant(name) {
+            let address = Address::parse(name)?;
             Self::Attached {
-                name: base(name),
-                url: base(name),
+                name: address.to_string(),
+                address: Box::new(address),
                 model: None,
                 context: None,
-                key_env: None,
+                door: DoorSpec::default(),
                 interface: Interface::unknown(),
             }
         } else if addressed {
-            return Err(TargetError::NoScheme(name.to_owned()));
+            return Err(TargetError::NoScheme(without_user_info(name)));
         } else {
             let found = Library::new(project).load_with(name, changes)?;
             let interface = found.interface;
@@ -135,16 +141,16 @@ impl Target {
                     interface,
                 },
                 Kind::Attached {
-                    url,
+                    address,
                     model,
                     context,
-                    key_env,
+                    door,
                 } => Self::Attached {
                     name: name.to_owned(),
-                    url: base(&url),
+                    address,
                     model,
                     context,
-                    key_env,
+                    door,
                     interface,
                 },
                 Kind::Managed(recipe) => Self::Managed {
@@ -171,44 +177,41 @@ impl Target {
         changes: &[Change],
         project: Option<&Path>,
     ) -> Result<Self, TargetError> {
-        let url = base(url);
-        let name = format!("{profile}@{url}");
+        let address = Address::parse(url)?;
+        let name = format!("{profile}@{address}");
         if !changes.is_empty() {
-            return Err(TargetError::ChangeOfReal(url));
+            return Err(TargetError::ChangeOfReal(address.to_string()));
         }
         if speed.is_some() {
             return Err(TargetError::SpeedOfReal(name));
         }
         let found = Library::new(project).load(profile)?;
-        let (model, context, key_env) = match found.kind {
-            Kind::Simulated(_) => (None, None, None),
+        let (model, context, door) = match found.kind {
+            Kind::Simulated(_) => (None, None, DoorSpec::default()),
             Kind::Attached {
                 model,
                 context,
-                key_env,
+                door,
                 ..
-            } => (model, context, key_env),
+            } => (model, context, door),
             // The model may depend on what it is started with.
-            Kind::Managed(recipe) => (None, None, recipe.key_env),
+            Kind::Managed(recipe) => (None, None, recipe.door),
         };
         Ok(Self::Attached {
             name,
-            url,
+            address: Box::new(address),
             model,
             context,
-            key_env,
+            door,
             interface: found.interface,
         })
     }
 }
 
-/// The address that `/v1/…` is appended to.
-fn base(url: &str) -> String {
-    let url = url.trim_end_matches('/');
-    url.strip_suffix("/v1")
-        .unwrap_or(url)
-        .trim_end_matches('/')
-        .to_owned()
+/// `PROFILE@ADDRESS` in its two parts.
+fn with_profile(text: &str) -> Option<(&str, &str)> {
+    let (profile, url) = text.split_once('@')?;
+    (Address::is_meant(url) && !Address::is_meant(profile)).then_some((profile, url))
 }
 
 #[cfg(test)]
@@ -224,10 +227,27 @@ mod tests {
             "http://h:1/v1/",
         ] {
             match Target::parse(Some(url), None, None).unwrap() {
-                Target::Attached { url, .. } => assert_eq!(url, "http://h:1"),
+                Target::Attached { address, .. } => assert_eq!(address.to_string(), "http://h:1"),
                 other => panic!("{url} is taken for {other:?}"),
             }
         }
+    }
+
+    #[test]
+    fn a_password_in_an_address_is_in_no_name_and_no_debug_output() {
+        for typed in ["http://u:hunter22@h:1", "vllm@http://u:hunter22@h:1"] {
+            let found = Target::parse(Some(typed), None, None).unwrap();
+            let shown = format!("{found:?}");
+            assert!(!shown.contains("hunter"), "{shown}");
+            let changes = ["a=1".parse().unwrap()];
+            let error = Target::parse_with(Some(typed), None, &changes, None);
+            let error = error.unwrap_err().to_string();
+            assert!(!error.contains("hunter"), "{error}");
+        }
+        assert!(matches!(
+            Target::parse(Some("vllm@unix:/a.sock"), None, None),
+            Ok(Target::Attached { name, .. }) if name == "vllm@unix:/a.sock"
+        ));
     }
 
     #[test]
@@ -243,7 +263,7 @@ mod tests {
         let found = Target::parse(Some("vllm@http://h:1/v1"), None, None).unwrap();
         let Target::Attached {
             name,
-            url,
+            address,
             interface,
             ..
         } = found
@@ -251,7 +271,7 @@ mod tests {
             panic!("{found:?} is not attached");
         };
         assert_eq!(
-            (name.as_str(), url.as_str()),
+            (name.as_str(), address.to_string().as_str()),
             ("vllm@http://h:1", "http://h:1")
         );
         assert!(!interface.log.is_empty());

@@ -18,6 +18,7 @@ use crate::life::Life;
 use crate::log::{EVERY, LogIndex, LogTailer};
 use crate::profiles::Interface;
 use flashrig_clock::Origin;
+use flashrig_http::{KeyStyle, Upstream};
 
 /// CPU time of this thread, in seconds.
 fn cpu_s() -> f64 {
@@ -33,7 +34,7 @@ fn serve_long_page() -> String {
     let mut page: String = buckets.collect();
     page.push_str("vllm:num_requests_running 1\nvllm:prompt_tokens_total 5\n");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/metrics", listener.local_addr().unwrap());
+    let url = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
@@ -49,8 +50,7 @@ fn serve_long_page() -> String {
 fn a_look_each_second_at_a_long_page_and_ten_at_a_quiet_log_cost_less_than_a_percent() {
     let folder = TempDir::new().unwrap();
     let sampler = Sampler {
-        url: serve_long_page(),
-        key: None,
+        server: Upstream::new(&serve_long_page(), None, KeyStyle::ByDialect).unwrap(),
         names: Interface::unknown().metrics,
         life: Life::not_ours(),
         log_index: LogIndex::new(Vec::new()),

@@ -65,8 +65,7 @@ impl Watcher {
     pub fn start(server: &Connected, origin: &Origin, folder: &Path) -> std::io::Result<Self> {
         let log = server.log_index.keep(&folder.join("server.log"), origin)?;
         let sampler = Arc::new(Sampler {
-            url: format!("{}{}", server.record.url, server.metrics.path),
-            key: server.key.clone(),
+            server: server.upstream.clone(),
             names: server.metrics.clone(),
             life: server.life.clone(),
             log_index: server.log_index.clone(),

@@ -14,8 +14,7 @@ use crate::life::Life;
 use crate::log::{LogEvent, LogIndex, open_whole_lines};
 use crate::profiles::MetricNames;
 use flashrig_clock::{Origin, Seconds, Stamp};
-use flashrig_http::Secret;
-use flashrig_http::ask;
+use flashrig_http::{Upstream, ask};
 use flashrig_record::{ServerFact, ServerLine};
 
 /// A server that is in the middle of a batch may take long to say how it is.
@@ -28,8 +27,7 @@ const FILE_LIMIT: u64 = 64 << 20;
 /// What looks, and what it has seen.
 #[derive(Debug)]
 pub struct Sampler {
-    pub url: String,
-    pub key: Option<Secret>,
+    pub server: Upstream,
     pub names: MetricNames,
     pub life: Life,
     pub log_index: LogIndex,
@@ -95,7 +93,7 @@ impl Sampler {
 
     /// What the page says; and what is known now of whether it is there.
     async fn read(&self, limit: Duration) -> (Option<Reading>, Option<Page>) {
-        match ask(&self.url, self.key.as_ref(), None, limit).await {
+        match ask(&self.server, &self.names.path, None, limit).await {
             Ok(answer) if answer.status == 200 => {
                 let text = String::from_utf8_lossy(&answer.body);
                 let reading = Reading::of(&self.names.read(&text));

@@ -5,7 +5,7 @@ use crate::store::read_bodies;
 async fn bodies_are_let_go_and_counted_when_too_much_waits_for_the_disk() {
     let dir = tempfile::TempDir::new().unwrap();
     let bodies = Bodies::start(true);
-    let session = bodies.session(dir.path(), []);
+    let session = bodies.session(dir.path(), Redactor::default());
     let body = Bytes::from_static(br#"{"messages":[]}"#);
     session.request(1, Dialect::OpenaiChat, body.clone());
     bodies.waiting.fetch_add(WAITING_BYTES, Ordering::Relaxed);
@@ -36,7 +36,7 @@ async fn bodies_are_let_go_and_counted_when_too_much_waits_for_the_disk() {
 async fn a_compressed_answer_is_kept_as_its_length_and_hash_alone() {
     let dir = tempfile::TempDir::new().unwrap();
     let bodies = Bodies::start(true);
-    let session = bodies.session(dir.path(), []);
+    let session = bodies.session(dir.path(), Redactor::default());
     session.answer(1, &Bytes::from_static(b"squeezed"), true);
     session.answered(1);
     session.finish().await.unwrap();
