@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::Profile;
-use flashrig_config::{Template, nearest};
+use flashrig_config::{Template, unknown};
 use flashrig_gateway::egress::{LOOPBACK_NAMES, proxy_environment};
 
 /// Placeholders that a profile may use.
@@ -50,18 +50,10 @@ const HARMLESS: [&str; 4] = ["PATH", "LANG", "LC_ALL", "TZ"];
 /// A name that is not one of an agent's placeholders; says which there are.
 pub fn template(text: &str) -> Result<Template, String> {
     let template = Template::parse(text);
-    let unknown = template.names().find(|name| !PLACEHOLDERS.contains(name));
-    match unknown {
-        None => Ok(template),
-        Some(unknown) => {
-            let hint = nearest(unknown, PLACEHOLDERS)
-                .map_or_else(String::new, |near| format!(" (did you mean {{{near}}}?)"));
-            let known = PLACEHOLDERS.map(|name| format!("{{{name}}}")).join(" ");
-            Err(format!(
-                "unknown placeholder {{{unknown}}}{hint}; there are {known}"
-            ))
-        }
+    if let Some(name) = template.names().find(|name| !PLACEHOLDERS.contains(name)) {
+        return Err(unknown("placeholder", name, PLACEHOLDERS));
     }
+    Ok(template)
 }
 
 fn render(template: &Template, values: &Values, json: bool) -> String {

@@ -60,7 +60,7 @@ mod tests {
         let error = Library::new(None).load("cluade").unwrap_err().to_string();
         assert_eq!(
             error,
-            "unknown agent \"cluade\" (did you mean \"claude\"?); there are: claude, command, opencode"
+            "unknown agent \"cluade\"; known: claude, command, opencode; did you mean \"claude\"?"
         );
     }
 
@@ -79,9 +79,7 @@ mod tests {
         let (_dir, library) = project_with(text);
         let error = library.load("mine").unwrap_err().to_string();
         assert!(
-            error.contains(
-                "harness/agents/mine.toml:2:1: titel: unknown field `titel` (did you mean `title`?)"
-            ),
+            error.contains("harness/agents/mine.toml:2:1: titel: unknown field \"titel\"; known: "),
             "{error}"
         );
     }
@@ -94,7 +92,9 @@ mod tests {
         let (_dir, library) = project_with(&text);
         let error = library.load("mine").unwrap_err().to_string();
         assert!(
-            error.contains("mine.toml:15:9: launch.args[0]: unknown placeholder {promt} (did you mean {prompt}?)"),
+            error
+                .contains("mine.toml:15:9: launch.args[0]: unknown placeholder \"promt\"; known: ")
+                && error.ends_with("; did you mean \"prompt\"?"),
             "{error}"
         );
     }

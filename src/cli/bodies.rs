@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::console::Console;
 use super::exit::{Exit, Failure, OrFail, usage};
 use crate::store::{BODIES_FILE, BodyKind, BodyLine, Omitted, read_bodies};
+use flashrig_config::unknown;
 
 /// `flashrig bodies`.
 #[derive(Clone, Debug, Args)]
@@ -85,14 +86,11 @@ fn sessions(args: &BodiesArgs) -> Result<Vec<String>, Failure> {
     if names.contains(wanted) {
         return Ok(vec![wanted.clone()]);
     }
-    Err(usage(format!(
-        "no session {wanted:?} with bodies in {}; there are: {}",
-        args.run.display(),
-        if names.is_empty() {
-            "none".to_owned()
-        } else {
-            names.join(", ")
-        }
+    let kind = format!("session with bodies in {}:", args.run.display());
+    Err(usage(unknown(
+        &kind,
+        wanted,
+        names.iter().map(String::as_str),
     )))
 }
 

@@ -1,32 +1,19 @@
 //! What can be wrong with a task or a fixture.
 
-use flashrig_config::FileError;
+use flashrig_config::{FileError, unknown};
 
 /// Why a task cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskError {
     /// No task of that name.
-    #[error("there is no task `{name}`{}", suggestion(.nearest.as_deref(), .known, "tasks"))]
+    #[error("{}", unknown("task", .name, .known.iter().map(String::as_str)))]
     UnknownTask {
         /// The name asked for.
         name: String,
-        /// The known name that resembles it most, if any does.
-        nearest: Option<String>,
         /// All names.
         known: Vec<String>,
     },
     /// One of its files cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
-}
-
-/// `; did you mean …? (tasks: …)`, or as much of it as there is to say.
-pub(super) fn suggestion(nearest: Option<&str>, known: &[String], what: &str) -> String {
-    let nearest = nearest.map_or(String::new(), |n| format!("; did you mean `{n}`?"));
-    let known = if known.is_empty() {
-        format!(" (there are no {what})")
-    } else {
-        format!(" ({what}: {})", known.join(", "))
-    };
-    nearest + &known
 }

@@ -6,7 +6,7 @@ use super::folder::Folder;
 use super::places::Places;
 use super::{Task, TaskError, read_task};
 use crate::embedded;
-use flashrig_config::{FileError, nearest};
+use flashrig_config::FileError;
 
 /// Where tasks and fixtures are looked for.
 #[derive(Clone, Debug)]
@@ -57,10 +57,8 @@ impl Library {
             Some(folder) => Ok(read_task::read(name, &folder, &self.fixtures)?),
             None => {
                 let known = self.names()?;
-                let nearest = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
                 Err(TaskError::UnknownTask {
                     name: name.to_owned(),
-                    nearest,
                     known,
                 })
             }

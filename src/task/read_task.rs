@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
-use super::error::suggestion;
 use super::folder::Folder;
 use super::places::Places;
 use super::raw::{BeforeEntry, CheckEntry, TASK_SCHEMA, TaskFile};
@@ -12,7 +11,7 @@ use super::{
     Before, Cheat, Check, DiffLimit, HiddenFile, Source, Task, paths, read_fixture,
     read_walkthrough,
 };
-use flashrig_config::{Document, FileError, nearest, parse_duration};
+use flashrig_config::{Document, FileError, parse_duration, unknown};
 
 const FILE: &str = "task.toml";
 const PROMPT: &str = "prompt.md";
@@ -82,13 +81,13 @@ impl Reader<'_> {
         match (&raw.fixture, &raw.repo, &raw.rev) {
             (Some(fixture), None, None) => self.fixture(fixture, fixtures),
             (None, Some(repo), Some(rev)) => self.repository(repo, rev),
-            (None, None, None) => Err(self.document.error(
+            (None, None, None) => Err(self.document.missing(
                 "fixture",
-                "is missing; name a fixture, or a repository with `repo` and `rev`",
+                "name a fixture, or a repository with `repo` and `rev`",
             )),
             (None, Some(_), None) => Err(self
                 .document
-                .error("rev", "is missing; `repo` needs a revision to start from")),
+                .missing("rev", "`repo` needs a revision to start from")),
             (_, None, Some(_)) => Err(self
                 .document
                 .error("rev", "has no effect without `repo`; remove it")),
@@ -104,11 +103,8 @@ impl Reader<'_> {
             Some(folder) => Ok(Source::Fixture(read_fixture::read(name, &folder)?)),
             None => {
                 let known = fixtures.names()?;
-                let nearest = nearest(name, known.iter().map(String::as_str));
-                let more = suggestion(nearest, &known, "fixtures");
-                Err(self
-                    .document
-                    .error("fixture", format!("there is no fixture `{name}`{more}")))
+                let problem = unknown("fixture", name, known.iter().map(String::as_str));
+                Err(self.document.error("fixture", problem))
             }
         }
     }

@@ -81,7 +81,7 @@ fn a_list_of_agents_has_the_sound_ones_beside_a_bad_one_and_names_the_projects_f
     assert_eq!(row(&listed, "claude")["file"], Value::Null);
     let error = row(&listed, "bad")["error"].as_str().unwrap().to_owned();
     assert!(
-        error.contains("bad.toml:") && error.contains("titel: unknown field `titel`"),
+        error.contains("bad.toml:") && error.contains("titel: unknown field \"titel\""),
         "{error}"
     );
     let asked_for = flashrig(project.path(), &["agents", "install", "bad"]);
@@ -99,7 +99,7 @@ fn a_list_of_tasks_has_the_sound_ones_beside_a_bad_one_and_names_the_projects_fo
     assert_eq!(row(&listed, "add-flag")["folder"], Value::Null);
     let error = row(&listed, "bad")["error"].as_str().unwrap().to_owned();
     assert!(
-        error.contains("bad/task.toml:2:1: titel: unknown field `titel`"),
+        error.contains("bad/task.toml:2:1: titel: unknown field \"titel\""),
         "{error}"
     );
     let text = flashrig(project.path(), &["tasks", "list"]).out;

@@ -30,7 +30,7 @@ fn mistakes_are_told_with_the_field_before_anything_is_served() {
             "did you mean \"flash-next\"?",
         ),
         (&["--set", "cache_ram"], "not a change of a value"),
-        (&["--set", "cash=1"], "unknown field `cash`"),
+        (&["--set", "cash=1"], "unknown field \"cash\""),
         (
             &["--set", "max_concurrent=0"],
             "sim.max_concurrent: is 0, but it must be above 0",
@@ -39,7 +39,7 @@ fn mistakes_are_told_with_the_field_before_anything_is_served() {
             &["--profile", "flash-next", "--set", "kv_bits=7"],
             "with --set kv_bits=7: sim.kv_bits: ",
         ),
-        (&["--set", "faults.stal=1"], "unknown field `stal`"),
+        (&["--set", "faults.stal=1"], "unknown field \"stal\""),
         (&["--speed", "0"], "not a positive number"),
     ] {
         let (code, said) = refused(args);

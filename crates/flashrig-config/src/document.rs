@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::file_error::{FileError, Position};
-use super::nearest;
+use super::serde_message::{self, Message};
 
 /// A TOML file with its text.
 #[derive(Clone, Debug)]
@@ -58,7 +58,10 @@ impl Document {
                 format!("this file says `{found}`; this flashrig reads `{schema}`")
             }
             Some(_) => format!("must be the text `{schema}`"),
-            None => format!("is missing; begin the file with `schema = \"{schema}\"`"),
+            None => {
+                let to_do = format!("begin the file with `schema = \"{schema}\"`");
+                return Err(self.missing("schema", &to_do));
+            }
         };
         Err(self.error("schema", problem))
     }
@@ -67,14 +70,29 @@ impl Document {
     /// placed at the innermost table that would hold it.
     pub fn error(&self, field: impl Into<String>, problem: impl Into<String>) -> FileError {
         let field = field.into();
-        let tree = DeTable::parse(&self.text).ok();
-        let span = tree.and_then(|tree| locate(tree.get_ref(), &field));
         FileError::Invalid {
             file: self.file.clone(),
-            position: span.map(|span| Position::of(&self.text, span.start)),
+            position: self.position(&field),
             field: Some(field),
             problem: problem.into(),
         }
+    }
+
+    /// The error of a field that must be there. It has the place of the innermost table that would
+    /// hold the field, and none when that is the whole file.
+    pub fn missing(&self, field: &str, to_do: &str) -> FileError {
+        FileError::Invalid {
+            file: self.file.clone(),
+            position: self.position(field),
+            field: None,
+            problem: format!("field `{field}` is missing; {to_do}"),
+        }
+    }
+
+    fn position(&self, field: &str) -> Option<Position> {
+        let tree = DeTable::parse(&self.text).ok()?;
+        let span = locate(tree.get_ref(), field)?;
+        Some(Position::of(&self.text, span.start))
     }
 
     /// An error of the TOML parser, or of serde.
@@ -88,56 +106,37 @@ impl Document {
             .span()
             .filter(|_| !self.text.is_empty())
             .map(|span| Position::of(&self.text, span.start));
+        let problem = match serde_message::read(error.message()) {
+            Message::Missing(name) => {
+                // Of the whole file, which begins where its first field does.
+                let is_whole =
+                    |span: Range<usize>| span.start == 0 && span.end >= self.text.trim_end().len();
+                let table = field.filter(|_| !error.span().is_some_and(is_whole));
+                return self.missing(&below(table.as_deref(), &name), "add it");
+            }
+            Message::Unknown { problem, .. } | Message::Other(problem) => problem,
+        };
         FileError::Invalid {
             file: self.file.clone(),
             position,
             field,
-            problem: with_hint(&error.message().trim_end().replace('\n', "; ")),
+            problem,
         }
     }
-}
 
-impl Document {
     /// An error of serde about the table at `field`, which was read by itself.
     pub fn error_in(&self, field: &str, error: &toml::de::Error) -> FileError {
-        let message = error.message().trim_end().replace('\n', "; ");
-        let unknown = message.strip_prefix("unknown field `");
-        let unknown = unknown.and_then(|rest| rest.split_once('`'));
-        let field = match unknown {
-            Some((name, _)) if field.is_empty() => name.to_owned(),
-            Some((name, _)) => format!("{field}.{name}"),
-            None => field.to_owned(),
-        };
-        self.error(field, with_hint(&message))
+        let table = Some(field).filter(|field| !field.is_empty());
+        match serde_message::read(error.message()) {
+            Message::Missing(name) => self.missing(&below(table, &name), "add it"),
+            Message::Unknown { name, problem } => self.error(below(table, &name), problem),
+            Message::Other(problem) => self.error(field, problem),
+        }
     }
 }
 
-/// serde's message about an unknown field, with the nearest field that there is. serde has no other
-/// way to tell which fields there are.
-fn with_hint(message: &str) -> String {
-    let quoted = |text: &str| -> Vec<String> {
-        let parts = text.split('`').skip(1).step_by(2);
-        parts.map(str::to_owned).collect()
-    };
-    let Some((before, after)) = message.split_once(", expected ") else {
-        return message.to_owned();
-    };
-    let near = match (before.starts_with("unknown "), quoted(before).first()) {
-        (true, Some(unknown)) => {
-            let known = quoted(after);
-            // Field names are short: a hint must be nearer than for names of profiles.
-            let is_near = |near: &&str| {
-                strsim::damerau_levenshtein(unknown, near) * 3 <= near.chars().count()
-            };
-            let near = nearest(unknown, known.iter().map(String::as_str));
-            near.filter(is_near).map(str::to_owned)
-        }
-        _ => None,
-    };
-    match near {
-        Some(near) => format!("{before} (did you mean `{near}`?), expected {after}"),
-        None => message.to_owned(),
-    }
+fn below(table: Option<&str>, name: &str) -> String {
+    table.map_or_else(|| name.to_owned(), |table| format!("{table}.{name}"))
 }
 
 /// The place of a field; of the innermost table that holds it when it is not there itself.
@@ -212,6 +211,15 @@ mod tests {
         schema: String,
         #[expect(dead_code, reason = "read by serde")]
         limits: std::collections::BTreeMap<String, u64>,
+        #[serde(default)]
+        #[expect(dead_code, reason = "read by serde")]
+        parts: Vec<Part>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct Part {
+        #[expect(dead_code, reason = "read by serde")]
+        name: String,
     }
 
     fn error(text: &str) -> String {
@@ -227,12 +235,12 @@ mod tests {
         for (text, wanted) in [
             (
                 "schema = \"s/1\"\nlimit = 1",
-                "x.toml:2:1: limit: unknown field `limit` (did you mean `limits`?), expected \
-                 `schema` or `limits`",
+                "x.toml:2:1: limit: unknown field \"limit\"; known: schema, limits, parts; did you mean \
+                 \"limits\"?",
             ),
             (
                 "schema = \"s/1\"\n[limits]\na = \"x\"",
-                "x.toml:3:5: limits.a: invalid type: string \"x\", expected u64",
+                "x.toml:3:5: limits.a: must be a whole number of 0 or more, not the text \"x\"",
             ),
             (
                 "schema = \"s/2\"",
@@ -240,7 +248,15 @@ mod tests {
             ),
             (
                 "a = 1",
-                "x.toml: schema: is missing; begin the file with `schema = \"s/1\"`",
+                "x.toml: field `schema` is missing; begin the file with `schema = \"s/1\"`",
+            ),
+            (
+                "schema = \"s/1\"",
+                "x.toml: field `limits` is missing; add it",
+            ),
+            (
+                "schema = \"s/1\"\n[limits]\n[[parts]]",
+                "x.toml:3:1: field `parts[0].name` is missing; add it",
             ),
         ] {
             assert_eq!(error(text), wanted);

@@ -9,6 +9,7 @@ mod file_error;
 mod names;
 mod places;
 mod profiles;
+mod serde_message;
 mod template;
 
 pub use document::Document;
@@ -16,7 +17,7 @@ pub use errors::{error_chain, without_temporary_name};
 pub use expression::Expression;
 pub use file_error::{FileError, Position, read};
 pub use flashrig_units::*;
-pub use names::nearest;
+pub use names::{nearest, unknown};
 pub use places::cache_folder;
 pub use profiles::{ProfileError, Profiles};
 pub use template::Template;

@@ -5,22 +5,20 @@ use std::path::{Path, PathBuf};
 
 use include_dir::Dir;
 
-use super::{Document, FileError, nearest, read};
+use super::{Document, FileError, read, unknown};
 
 /// A profile that could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// No profile of that name.
-    #[error("unknown {kind} {name:?}{hint}; there are: {known}")]
+    #[error("{}", unknown(.kind, .name, .known.iter().map(String::as_str)))]
     Unknown {
         /// `agent` or `server`.
         kind: &'static str,
         /// The name.
         name: String,
-        /// The nearest name, as a question.
-        hint: String,
         /// All names.
-        known: String,
+        known: Vec<String>,
     },
     /// The profile is invalid.
     #[error(transparent)]
@@ -89,9 +87,7 @@ impl Profiles {
             return Err(ProfileError::Unknown {
                 kind: self.kind,
                 name: name.to_owned(),
-                hint: nearest(name, names.iter().map(String::as_str))
-                    .map_or_else(String::new, |n| format!(" (did you mean {n:?}?)")),
-                known: names.join(", "),
+                known: names,
             });
         }
         if let Some(path) = self.own_file(name) {

@@ -11,7 +11,7 @@ use crate::cli::exit::{Failure, usage};
 use crate::cli::fit::{self, FitArgs};
 use crate::cli::pair::{self, PairArgs};
 use crate::cli::ttft::{self, TtftArgs};
-use flashrig_config::nearest;
+use flashrig_config::unknown;
 
 /// What can be measured, as flashrig itself reads it.
 #[derive(Debug, Parser)]
@@ -64,12 +64,7 @@ pub fn read(message: &[String]) -> Result<Inner, Failure> {
         ));
     };
     if !MEASURABLE.contains(&name.as_str()) {
-        let hint = nearest(name, MEASURABLE)
-            .map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"));
-        return Err(usage(format!(
-            "a sweep cannot measure {name:?}{hint}; after `--` it takes pair, fit or ttft with its \
-             options"
-        )));
+        return Err(usage(unknown("command after `--`", name, MEASURABLE)));
     }
     let line = std::iter::once("flashrig").chain(message.iter().map(String::as_str));
     let matches = Line::command().try_get_matches_from(line).map_err(wrong)?;

@@ -15,7 +15,7 @@ use crate::cli::loading::{new_seed, target};
 use crate::plan::sweep::{combinations, parse_setting};
 use crate::run::sweep::command_line;
 use crate::run::{lack_secrets, masked_arguments};
-use flashrig_config::{Profiles, nearest};
+use flashrig_config::{Profiles, unknown};
 use flashrig_record::{NamedFile, RunState, Sweep, SweepSetting, SweepSpec};
 use flashrig_server::{FlagCheck, LogPattern, Target, check_flags, files_of};
 
@@ -88,12 +88,8 @@ fn settings(sets: &[String], target: &Target) -> Result<Vec<SweepSetting>, Failu
             ))),
             None => {
                 let names = recipe.variables.iter().map(|v| v.name.as_str());
-                let hint = nearest(text, names)
-                    .map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"));
-                Err(usage(format!(
-                    "the profile {} has no variable {text:?}{hint}",
-                    recipe.profile
-                )))
+                let kind = format!("setting of the profile {}", recipe.profile);
+                Err(usage(unknown(&kind, text, names)))
             }
         }
     };

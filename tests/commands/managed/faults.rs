@@ -132,8 +132,8 @@ fn a_flag_that_the_build_does_not_know_is_refused_by_name_before_anything_starts
     assert_eq!(ran.code, Some(2), "{}", ran.err);
     ran.says(&[
         "server fake",
-        "(1.2.3) does not know the flag --paralel",
-        "(did you mean --parallel?)",
+        "unknown flag \"--paralel\"",
+        "did you mean \"--parallel\"?",
         "fake-server --help",
     ]);
     assert!(!place.path().join("started").exists());

@@ -10,8 +10,8 @@ fn a_profile_that_cannot_be_started_is_refused_with_file_and_field() {
             "{sped}",
             &[
                 "start.args: ",
-                "unknown placeholder {sped}",
-                "did you mean {speed}?",
+                "unknown placeholder \"sped\"",
+                "did you mean \"speed\"?",
             ][..],
         ),
         (
@@ -49,7 +49,7 @@ fn a_profile_that_cannot_be_started_is_refused_with_file_and_field() {
             "default = \"{speed}\"",
             &[
                 "variables.max_concurrent.default: ",
-                "unknown placeholder {speed}",
+                "unknown placeholder \"speed\"",
             ],
         ),
         (

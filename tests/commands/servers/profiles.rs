@@ -79,7 +79,7 @@ fn a_profile_that_cannot_be_used_is_named_with_file_line_and_field() {
             &[
                 "x.toml:6:1: metrics.names.runing: ",
                 "unknown variant `runing`",
-                "did you mean `running`?",
+                "did you mean \"running\"?",
             ],
         ),
         (
@@ -129,7 +129,10 @@ fn a_list_has_the_sound_profiles_beside_a_bad_one_and_says_which_files_are_the_p
     assert_eq!(row("sim")["file"], Value::Null);
     assert_eq!(row("bad")["kind"], Value::Null);
     let error = row("bad")["error"].as_str().unwrap().to_owned();
-    assert!(error.contains("bad.toml: schema: is missing"), "{error}");
+    assert!(
+        error.contains("bad.toml: field `schema` is missing"),
+        "{error}"
+    );
     let text = servers_in(project.path(), &["list"]).out;
     assert!(text.contains("cannot be used: "), "{text}");
     assert!(

@@ -83,13 +83,12 @@ fn an_unknown_task_is_answered_with_the_nearest_name_and_the_list() {
     let library = Library::new(None);
     assert_eq!(
         library.load("fixbug").unwrap_err().to_string(),
-        "there is no task `fixbug`; did you mean `fix-bug`? (tasks: add-flag, fix-bug)"
+        "unknown task \"fixbug\"; known: add-flag, fix-bug; did you mean \"fix-bug\"?"
     );
     assert_eq!(
         library.load("refactor").unwrap_err(),
         TaskError::UnknownTask {
             name: "refactor".into(),
-            nearest: None,
             known: vec!["add-flag".into(), "fix-bug".into()]
         }
     );

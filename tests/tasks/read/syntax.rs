@@ -12,13 +12,12 @@ fn what_is_no_toml_is_placed_by_line_and_column() {
 fn an_unknown_field_is_named_with_its_place() {
     assert_eq!(
         task_error("max_lines = 20", "max_line = 20"),
-        "tasks/greet/task.toml:21:1: diff.max_line: unknown field `max_line` (did you mean \
-         `max_lines`?), expected \
-         `max_files` or `max_lines`"
+        "tasks/greet/task.toml:21:1: diff.max_line: unknown field \"max_line\"; known: max_files, \
+         max_lines; did you mean \"max_lines\"?"
     );
     let error = task_error("must_print =", "prints =");
     assert!(
-        error.starts_with("tasks/greet/task.toml:17:1: checks[0].prints: unknown field `prints`"),
+        error.starts_with("tasks/greet/task.toml:17:1: checks[0].prints: unknown field \"prints\""),
         "{error}"
     );
     let error = fixture_error("overlay =", "overlays =");
@@ -28,17 +27,17 @@ fn an_unknown_field_is_named_with_its_place() {
     );
     assert_eq!(
         walkthrough_error("new = ", "with = "),
-        "tasks/greet/walkthrough.toml:11:8: steps[1].with: unknown field `with`, expected one of \
-         `say`, `path`, `old`, `new`"
+        "tasks/greet/walkthrough.toml:11:8: steps[1].with: unknown field \"with\"; known: say, path, \
+         old, new"
     );
     assert_eq!(
         walkthrough_error("do = \"edit\"", "do = \"patch\""),
-        "tasks/greet/walkthrough.toml:7:1: steps[1]: unknown variant `patch`, expected one of \
-         `read`, `search`, `edit`, `write`, `run`, `say`"
+        "tasks/greet/walkthrough.toml:7:1: steps[1]: unknown value \"patch\"; known: read, \
+         search, edit, write, run, say"
     );
     assert_eq!(
         walkthrough_error("text = \"Done.\"\n", ""),
-        "tasks/greet/walkthrough.toml:13:1: steps[2]: missing field `text`"
+        "tasks/greet/walkthrough.toml:13:1: field `steps[2].text` is missing; add it"
     );
 }
 
@@ -46,23 +45,23 @@ fn an_unknown_field_is_named_with_its_place() {
 fn a_value_of_the_wrong_kind_is_named_with_its_place() {
     assert_eq!(
         task_error("max_files = 2", "max_files = \"two\""),
-        "tasks/greet/task.toml:20:13: diff.max_files: invalid type: string \"two\", expected u64"
+        "tasks/greet/task.toml:20:13: diff.max_files: must be a whole number of 0 or more, \
+         not the text \"two\""
     );
     assert_eq!(
         task_error("before = \"fail\"", "before = \"maybe\""),
-        "tasks/greet/task.toml:16:10: checks[0].before: unknown variant `maybe`, expected \
-         `pass` or `fail`"
+        "tasks/greet/task.toml:16:10: checks[0].before: unknown value \"maybe\"; known: pass, \
+         fail"
     );
 }
 
 #[test]
 fn a_missing_field_is_named() {
     let error = task_error("time_limit = \"1m30s\"\n", "");
-    assert!(
-        error.starts_with("tasks/greet/task.toml:12:1: checks[0]: "),
-        "{error}"
+    assert_eq!(
+        error,
+        "tasks/greet/task.toml:12:1: field `checks[0].time_limit` is missing; add it"
     );
-    assert!(error.ends_with("missing field `time_limit`"), "{error}");
 }
 
 #[test]
@@ -74,7 +73,7 @@ fn another_version_of_a_format_is_told_before_anything_else() {
     );
     assert_eq!(
         task_error("schema = \"flashrig.task/1\"\n", ""),
-        "tasks/greet/task.toml: schema: is missing; begin the file with `schema = \
+        "tasks/greet/task.toml: field `schema` is missing; begin the file with `schema = \
          \"flashrig.task/1\"`"
     );
     assert_eq!(

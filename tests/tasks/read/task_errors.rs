@@ -6,8 +6,8 @@ use crate::read::project::{Project, TASK, task_error};
 fn an_unknown_fixture_is_answered_with_the_nearest_name_and_the_list() {
     assert_eq!(
         task_error("fixture = \"hello\"", "fixture = \"helo\""),
-        "tasks/greet/task.toml:3:11: fixture: there is no fixture `helo`; did you mean \
-         `hello`? (fixtures: hello, tinyledger, worklog)"
+        "tasks/greet/task.toml:3:11: fixture: unknown fixture \"helo\"; known: hello, \
+         tinyledger, worklog; did you mean \"hello\"?"
     );
 }
 
@@ -16,12 +16,12 @@ fn a_task_starts_from_one_thing_only() {
     let cases = [
         (
             "",
-            "tasks/greet/task.toml: fixture: is missing; name a fixture, or a repository with \
+            "tasks/greet/task.toml: field `fixture` is missing; name a fixture, or a repository with \
               `repo` and `rev`",
         ),
         (
             "repo = \".\"",
-            "tasks/greet/task.toml: rev: is missing; `repo` needs a revision to \
+            "tasks/greet/task.toml: field `rev` is missing; `repo` needs a revision to \
                           start from",
         ),
         (

@@ -8,7 +8,6 @@ use super::open::{Opened, Wanted, open};
 use crate::life::{Life, StartError};
 use crate::log::LogIndex;
 use crate::profiles::{MetricNames, Target};
-use flashrig_config::nearest;
 use flashrig_http::Upstream;
 use flashrig_record::Server;
 use flashrig_sim::Script;
@@ -115,9 +114,7 @@ fn choose_model(
             Err(ConnectError::Model {
                 url: url.to_owned(),
                 model: name.to_owned(),
-                hint: nearest(name, list.iter().map(String::as_str))
-                    .map_or_else(String::new, |n| format!(" (did you mean {n:?}?)")),
-                served: list.join(", "),
+                served: list.to_owned(),
             })
         }
         (Some(name), _) => Ok(name.to_owned()),
@@ -160,7 +157,7 @@ mod tests {
             .to_string();
         assert_eq!(
             error,
-            "the server at u does not serve the model \"qwem\" (did you mean \"qwen\"?); it serves: qwen, x"
+            "the server at u: unknown model \"qwem\"; known: qwen, x; did you mean \"qwen\"?"
         );
     }
 

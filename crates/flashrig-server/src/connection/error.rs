@@ -2,6 +2,7 @@
 
 use crate::life::StartError;
 use crate::profiles::DoorSpecError;
+use flashrig_config::unknown;
 use flashrig_http::{HttpError, UpstreamError};
 use flashrig_sim::SimError;
 
@@ -24,16 +25,14 @@ pub enum ConnectError {
     #[error(transparent)]
     Start(#[from] StartError),
     /// The model is not served.
-    #[error("the server at {url} does not serve the model {model:?}{hint}; it serves: {served}")]
+    #[error("the server at {url}: {}", unknown("model", .model, .served.iter().map(String::as_str)))]
     Model {
         /// The server.
         url: String,
         /// The model asked for.
         model: String,
-        /// The nearest name, as a question.
-        hint: String,
         /// The models it serves.
-        served: String,
+        served: Vec<String>,
     },
     /// Several models, or no list, and no `--model`.
     #[error("{0}")]

@@ -42,8 +42,8 @@ pub enum FlagError {
     Launch(#[from] LaunchError),
     /// The program does not list a flag.
     #[error(
-        "server {profile}: {program} ({version}) does not know the flag {flag}{hint}; it lists the \
-         flags that it knows with `{help}`"
+        "server {profile}: unknown flag {flag:?}; {program} ({version}) lists the flags that it knows \
+         with `{help}`{hint}"
     )]
     Unknown {
         /// Profile.
@@ -105,7 +105,7 @@ pub(crate) async fn check(launch: &Launch) -> Result<FlagCheck, FlagError> {
             return Ok(not_checked(&format!("`{command}` says more than is read")));
         }
         let hint = nearest(flag, known.iter().map(String::as_str))
-            .map_or_else(String::new, |near| format!(" (did you mean {near}?)"));
+            .map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
         let version = program_version(launch).await;
         return Err(FlagError::Unknown {
             profile: launch.recipe.profile.clone(),

@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn what_cannot_be_set_is_refused_with_the_field_and_what_was_typed() {
         for (change, message) in [
-            ("cache_rum=4GB", "cache_rum` (did you mean `cache_ram`?)"),
+            ("cache_rum=4GB", "did you mean \"cache_ram\"?"),
             ("cache_ram=much", "not a size of memory"),
             ("kv_bits=5", "sim.kv_bits: is 5, but it must be 4, 8 or 16"),
             ("max_concurrent=0", "sim.max_concurrent: "),

@@ -202,9 +202,20 @@ fn validate(name: &str, document: &Document, mut raw: RawProfile) -> Result<Prof
         reset,
         profile_file: None,
     };
+    // Said at the field that makes it necessary, since the missing one has no line.
+    let needs = |server: &str, field: &str| {
+        let table = match field {
+            "sim" => "the table `[sim]`, its timing",
+            "start" => "the table `[start]`, its program and args",
+            "context" => "the field `context`, its context length in tokens",
+            "model" => "the field `model`, the name of the model that it serves",
+            _ => "the field `url`, its address",
+        };
+        bad("kind", &format!("{server} needs {table}; add it"))
+    };
     let kind = match raw.kind {
         RawKind::Simulated => {
-            let missing = |field| bad(field, "is needed for a simulated server");
+            let missing = |field| needs("a simulated server", field);
             if raw.url.is_some() || door != DoorSpec::default() {
                 return Err(bad(
                     "url",
@@ -223,9 +234,7 @@ fn validate(name: &str, document: &Document, mut raw: RawProfile) -> Result<Prof
             if raw.sim.is_some() {
                 return Err(bad("sim", "belongs to simulated servers only"));
             }
-            let url = raw
-                .url
-                .ok_or_else(|| bad("url", "is needed for an attached server"))?;
+            let url = raw.url.ok_or_else(|| needs("an attached server", "url"))?;
             let address = Address::parse(&url).map_err(|error| bad("url", &error.to_string()))?;
             Kind::Attached {
                 address: Box::new(address),
@@ -245,12 +254,9 @@ fn validate(name: &str, document: &Document, mut raw: RawProfile) -> Result<Prof
                      already, name it with its address: --server NAME@http://HOST:PORT",
                 ));
             }
-            let start = raw.start.ok_or_else(|| {
-                bad(
-                    "start",
-                    "is needed for a managed server: the program and its args",
-                )
-            })?;
+            let start = raw
+                .start
+                .ok_or_else(|| needs("a managed server", "start"))?;
             let parts = RecipeParts {
                 start,
                 variables: raw.variables,
@@ -304,7 +310,7 @@ mod tests {
         );
         assert_eq!(
             error(&document),
-            "x.toml: sim: is needed for a simulated server"
+            "x.toml:2:8: kind: a simulated server needs the table `[sim]`, its timing; add it"
         );
     }
 }

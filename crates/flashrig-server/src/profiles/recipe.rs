@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::door::DoorSpec;
 use super::raw_start::{RawIdentity, RawReady, RawStart, RawStop, RawVariable, Value};
 use super::variable::{BUILT_IN, FOLDERS, Variable};
-use flashrig_config::{Expression, Template, nearest, parse_duration};
+use flashrig_config::{Expression, Template, parse_duration, unknown};
 
 const USUAL_READY_LIMIT: Duration = Duration::from_secs(300);
 const USUAL_GRACE: Duration = Duration::from_secs(10);
@@ -143,14 +143,8 @@ impl Recipe {
             return variable.set(value, typed);
         }
         let names = self.variables.iter().map(|v| v.name.as_str());
-        let names: Vec<&str> = names.chain(["port"]).collect();
-        let hint = nearest(name, names.iter().copied())
-            .map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"));
-        Err(format!(
-            "the profile {} has no variable {name:?}{hint}; there are: {}",
-            self.profile,
-            names.join(", ")
-        ))
+        let kind = format!("setting of the profile {}", self.profile);
+        Err(unknown(&kind, name, names.chain(["port"])))
     }
 
     /// Everything that holds placeholders, with its field.
@@ -242,15 +236,11 @@ impl Recipe {
         if known.contains(&name) {
             return Ok(());
         }
-        let hint = nearest(name, known.iter().copied())
-            .map_or_else(String::new, |near| format!(" (did you mean {{{near}}}?)"));
-        let all: Vec<String> = known.iter().map(|n| format!("{{{n}}}")).collect();
         Err((
             field.to_owned(),
             format!(
-                "unknown placeholder {{{name}}}{hint}; there are {}, and more with a table \
-                 [variables.{name}]",
-                all.join(" ")
+                "{} (a table [variables.NAME] adds one)",
+                unknown("placeholder", name, known.iter().copied())
             ),
         ))
     }

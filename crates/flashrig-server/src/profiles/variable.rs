@@ -1,7 +1,7 @@
 //! What can be set of a managed server.
 
 use super::raw_start::{RawSettingSource, RawVariable, Value};
-use flashrig_config::Template;
+use flashrig_config::{Template, unknown};
 
 /// Placeholders that are no variables: the address, and folders.
 pub const BUILT_IN: [&str; 5] = ["host", "port", "installed", "cache", "project"];
@@ -99,17 +99,11 @@ impl Variable {
             like,
         };
         if let Some(Value::Text(text)) = &raw.default
-            && let Some(unknown) = Template::parse(text)
+            && let Some(name) = Template::parse(text)
                 .names()
                 .find(|name| !FOLDERS.contains(name))
         {
-            return Err((
-                ".default",
-                format!(
-                    "unknown placeholder {{{unknown}}}; in a default there are {}",
-                    FOLDERS.map(|n| format!("{{{n}}}")).join(" ")
-                ),
-            ));
+            return Err((".default", unknown("placeholder", name, FOLDERS)));
         }
         if let Some(value) = raw.default {
             variable.value = Some(variable.fitting(value).map_err(|e| (".default", e))?);
