@@ -39,6 +39,18 @@ pub struct Failure {
     pub error: anyhow::Error,
 }
 
+/// Names a file for a command that another flashrig started: its error goes there, as text, so that
+/// nobody reads it from what is shown to people.
+pub const ERROR_FILE: &str = "FLASHRIG_ERROR_FILE";
+
+/// Writes the error to the file that [`ERROR_FILE`] names. A file that cannot be written is left
+/// out: the error is shown in any case.
+pub fn hand_over(error: &anyhow::Error) {
+    if let Some(file) = std::env::var_os(ERROR_FILE) {
+        let _ = std::fs::write(file, flashrig_config::error_chain(error));
+    }
+}
+
 /// Gives errors their exit code.
 pub trait OrFail<T> {
     /// Bad input: exit code 2.

@@ -75,6 +75,8 @@ pub struct Plan {
     pub thresholds: Thresholds,
     /// The gate of the third arm, when there is one.
     pub gate: Option<GateSpec>,
+    /// Whether rounds with much foreign load are compared all the same.
+    pub foreign_load_accepted: bool,
     /// Whether the sessions run back to back twice, and never together.
     pub against_itself: bool,
     /// The longest prompt that the gateway lets through, in tokens.
@@ -121,6 +123,7 @@ impl Plan {
             cache,
             thresholds,
             gate: None,
+            foreign_load_accepted: false,
             against_itself: false,
             max_prompt_tokens: None,
             answer_probes: false,

@@ -44,6 +44,7 @@ pub fn main() -> ExitCode {
     let exit = match dispatch(cli.command, console) {
         Ok(exit) => exit,
         Err(failure) => {
+            exit::hand_over(&failure.error);
             console.error(&failure.error);
             failure.exit
         }

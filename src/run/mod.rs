@@ -11,7 +11,7 @@ pub mod sweep;
 pub use pair::Checks;
 pub use shared::RunError;
 pub use shared::bus::{Bus, Live, Step};
-pub use shared::command_line::command_line;
+pub use shared::command_line::{command_line, lack_secrets, masked_arguments};
 pub use shared::error::WarmUpError;
 pub use shared::scratch::{Scratch, ScratchError};
 pub use shared::server_life::Lost;

@@ -116,6 +116,14 @@ impl Upstream {
         &self.door
     }
 
+    /// Host (an IPv6 address without brackets) and port; `None` for a Unix socket.
+    pub fn host_and_port(&self) -> Option<(&str, u16)> {
+        match &self.address.place {
+            Place::Tcp { host, port, .. } => Some((host, *port)),
+            Place::Unix(_) => None,
+        }
+    }
+
     /// The `Host` header.
     pub fn authority(&self) -> HeaderValue {
         self.authority.clone()

@@ -15,6 +15,7 @@ mod drain;
 mod helper_command;
 mod ipc;
 mod lines;
+mod machine;
 mod oom;
 mod prepared;
 mod programs;
@@ -29,6 +30,9 @@ mod usage;
 
 pub use command::{CommandExit, CommandOutcome, run_command};
 pub use lines::{Line, Lines, StreamEnd, StreamReport};
+pub use machine::{
+    MachineCounters, children_cpu_time, listener_cpu_time, machine_counters, own_cpu_time,
+};
 pub use oom::OomKills;
 pub use prepared::Prepared;
 pub use programs::{ShortCommand, ShortError, ShortOutput, find_program, probe_version, run_short};

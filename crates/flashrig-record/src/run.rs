@@ -100,6 +100,9 @@ pub struct Spec {
     /// The gate of the arm `gated`; `null` when there is no such arm, which is the default.
     #[serde(default)]
     pub gate: Option<GateSpec>,
+    /// Whether rounds with much foreign load on the machine are compared all the same.
+    #[serde(default)]
+    pub foreign_load_accepted: bool,
     /// Whether the sessions ran back to back twice, and never together.
     #[serde(default)]
     pub against_itself: bool,
@@ -257,6 +260,23 @@ pub struct RigLag {
     pub max: f64,
 }
 
+/// What the rest of the machine did in a span. Shares are 0 to 1; `null` where the system does not
+/// tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MachineLoad {
+    /// Length of the span.
+    pub span_s: Seconds,
+    /// Share of all processors used by what is neither flashrig, nor an agent, nor the server.
+    /// `null` too when the server runs on this machine and its process cannot be found.
+    pub foreign_cpu_share: Option<f64>,
+    /// Share of all processors that a hypervisor gave to others.
+    pub stolen_cpu_share: Option<f64>,
+    /// Share of the time in which some task waited for memory.
+    pub memory_stall_share: Option<f64>,
+    /// Bytes moved to or from swap.
+    pub swapped_bytes: Option<u64>,
+}
+
 /// A failure of the server that hit several sessions at once: every request in flight failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerEvent {
@@ -297,6 +317,12 @@ pub struct Arm {
     pub cached_share: Option<f64>,
     /// Share of the machine's processors that the sessions' process trees used, 0 to 1.
     pub cpu_share: Option<f64>,
+    /// What the rest of the machine did while the sessions ran; `null` when it was not looked at.
+    #[serde(default)]
+    pub machine: Option<MachineLoad>,
+    /// Agents whose program was another one after the arm than at the start of the run.
+    #[serde(default)]
+    pub changed_programs: Vec<String>,
     /// How late the rig's own event loop was while the sessions ran; `null` when not measured.
     pub rig_lag_ms: Option<RigLag>,
     /// Failures of the server that hit several sessions at once, in order.
@@ -329,6 +355,8 @@ impl Arm {
             start_skew_s: None,
             cached_share: None,
             cpu_share: None,
+            machine: None,
+            changed_programs: Vec::new(),
             rig_lag_ms: None,
             server_events: Vec::new(),
             server_lost: None,

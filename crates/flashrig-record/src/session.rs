@@ -91,6 +91,10 @@ pub struct Session {
     pub redirected: Option<Redirected>,
     /// Main and side requests without the nonce of a cold cache.
     pub unmarked_requests: u64,
+    /// Requests whose prompt grew while the server's count of its tokens did not; `null` when there
+    /// were none.
+    #[serde(default)]
+    pub cut_prompts: Option<CutPrompts>,
     /// Prompt tokens of the first main request that the server says came from its cache.
     pub first_cached_tokens: Option<u64>,
     /// Turns that the agent's transcript tells.
@@ -185,6 +189,15 @@ impl Status {
             Self::RigError => "rig error",
         }
     }
+}
+
+/// Prompts that the server cut without saying so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CutPrompts {
+    /// How many requests.
+    pub requests: u64,
+    /// Prompt tokens that the server counts at most.
+    pub tokens: u64,
 }
 
 /// How the agent's process ended.

@@ -41,6 +41,10 @@ pub struct PairArgs {
     /// your set-up when nothing does. 4 rounds unless you give another number
     #[arg(long, conflicts_with_all = ["gated", "gate", "max_time"])]
     pub against_itself: bool,
+    /// What becomes of a round while other programs use more than 25% of the machine's processors, a
+    /// hypervisor takes more than 10%, or programs wait for memory in more than 20% of the time
+    #[arg(long, value_enum, env = "FLASHRIG_FOREIGN_LOAD", default_value_t = ForeignLoad::Reject)]
+    pub foreign_load: ForeignLoad,
     /// How the runs use the server's prompt cache
     #[arg(long, value_enum, default_value_t = Cache::Cold)]
     pub cache: Cache,
@@ -118,4 +122,13 @@ pub enum Cache {
     Warm,
     /// Leave the cache as it is
     Keep,
+}
+
+/// What becomes of a round with foreign load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ForeignLoad {
+    /// It is not compared
+    Reject,
+    /// It is compared, and the load is shown
+    Accept,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::args::{Cache, PairArgs};
+use super::args::{Cache, ForeignLoad, PairArgs};
 use crate::agent::{self, CommandLine, Profile};
 use crate::cli::args::GateOrderArg;
 use crate::exit::{Failure, OrFail, usage};
@@ -90,6 +90,7 @@ pub fn request(args: &PairArgs, project: &Path) -> Result<Request, Failure> {
             Cache::Keep => CachePolicy::Keep,
         },
         thresholds: Thresholds { pass, fail },
+        foreign_load_accepted: args.foreign_load == ForeignLoad::Accept,
         against_itself: args.against_itself,
         gate: gate(args)?,
         max_prompt_tokens: args.max_prompt,

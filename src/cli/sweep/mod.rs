@@ -109,9 +109,17 @@ async fn prepare(
         Some(folder) => again(args, folder, &project, &program, &live).await?,
     };
     let folder = std::path::absolute(store.folder()).or_rig()?;
-    let server = store_server(&begin, &store);
+    let begun = match &begin {
+        Begin::New(sweep) => Some(sweep.as_ref()),
+        Begin::Again { .. } => store.run(),
+    };
+    let spec = begun.map(|sweep| &sweep.spec).ok_or_else(|| Failure {
+        exit: Exit::Rig,
+        error: anyhow!("the sweep that was just begun is not in its folder"),
+    })?;
     let context = SweepContext {
-        log: typed::log_patterns(&server, &project)?,
+        log: typed::log_patterns(&spec.server, &project)?,
+        command: typed::command(args, spec)?,
         program,
         env: std::env::vars_os().collect(),
         dir: project,
@@ -120,17 +128,6 @@ async fn prepare(
         stop,
     };
     Ok((context, begin))
-}
-
-/// The server of a sweep that begins, or begins again.
-fn store_server(begin: &Begin, store: &Store<Sweep>) -> String {
-    let begun = match begin {
-        Begin::New(sweep) => Some(sweep.as_ref()),
-        Begin::Again { .. } => store.run(),
-    };
-    begun
-        .map(|sweep| sweep.spec.server.clone())
-        .unwrap_or_default()
 }
 
 /// A sweep that was stopped or killed.

@@ -14,6 +14,7 @@ use crate::cli::exit::{Exit, Failure, OrFail, usage};
 use crate::cli::loading::{new_seed, target};
 use crate::plan::sweep::{combinations, parse_setting};
 use crate::run::sweep::command_line;
+use crate::run::{lack_secrets, masked_arguments};
 use flashrig_config::{Profiles, nearest};
 use flashrig_record::{NamedFile, RunState, Sweep, SweepSetting, SweepSpec};
 use flashrig_server::{FlagCheck, LogPattern, Target, check_flags, files_of};
@@ -48,7 +49,7 @@ pub async fn spec(
         server,
         server_files: Vec::new(),
         measures: name,
-        command: args.command.clone(),
+        command: masked_arguments(&args.command),
         added,
         combinations: combinations(&settings, args.one_at_a_time).or_usage()?,
         settings,
@@ -56,7 +57,7 @@ pub async fn spec(
         rounds: args.rounds.unwrap_or(ROUNDS),
         seed: args.seed.unwrap_or_else(new_seed),
     };
-    let targets = targets(&spec, project)?;
+    let targets = targets(&spec, &args.command, project)?;
     flags_are_known(&targets, note).await?;
     spec.server_files = files(&targets).await?;
     Ok(spec)
@@ -104,10 +105,13 @@ fn settings(sets: &[String], target: &Target) -> Result<Vec<SweepSetting>, Failu
 ///
 /// # Errors
 /// The first that cannot.
-pub fn targets(spec: &SweepSpec, project: &Path) -> Result<Vec<Target>, Failure> {
+fn targets(spec: &SweepSpec, command: &[String], project: &Path) -> Result<Vec<Target>, Failure> {
     let count = u32::try_from(spec.combinations.len()).unwrap_or(u32::MAX);
     let target = |number| {
-        let typed = inner::check(&command_line(spec, number, Path::new("results")), project)?;
+        let typed = inner::check(
+            &command_line(spec, command, number, Path::new("results")),
+            project,
+        )?;
         target(typed.server.as_deref(), typed.speed, &typed.sets, project)
     };
     (1..=count).map(target).collect()
@@ -140,6 +144,23 @@ async fn files(targets: &[Target]) -> Result<Vec<NamedFile>, Failure> {
         }
     }
     Ok(files)
+}
+
+/// The measured command of a sweep that is taken up again, with its secrets.
+///
+/// # Errors
+/// The record leaves secrets out, and the command was not typed again.
+pub fn command(args: &SweepArgs, spec: &SweepSpec) -> Result<Vec<String>, Failure> {
+    if !args.command.is_empty() {
+        return Ok(args.command.clone());
+    }
+    if lack_secrets(&spec.command) {
+        return Err(usage(
+            "--resume: the measured command holds secrets, which are not stored; give the same \
+             command again after `--`",
+        ));
+    }
+    Ok(spec.command.clone())
 }
 
 /// What the server's log says, as patterns.
@@ -222,7 +243,7 @@ pub async fn agrees(
         ("--seed", args.seed.is_some_and(|seed| seed != spec.seed)),
         (
             "the command",
-            !args.command.is_empty() && args.command != spec.command,
+            !args.command.is_empty() && masked_arguments(&args.command) != spec.command,
         ),
     ];
     if let Some((what, _)) = differs.iter().find(|(_, differs)| *differs) {
@@ -242,7 +263,8 @@ pub async fn agrees(
         ),
     ];
     if changed.iter().all(|(_, changed)| !changed) {
-        let found = files(&targets(spec, project)?).await?;
+        let command = command(args, spec)?;
+        let found = files(&targets(spec, &command, project)?).await?;
         let differs = |was: &NamedFile| {
             let now = found.iter().find(|file| file.path == was.path);
             now.is_none_or(|file| file.sha256 != was.sha256)

@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 
 use super::context::Context;
 use super::drive::{Gone, Started, drive, start};
+use super::machine::{MachineSpan, agents_cpu, changed};
 use super::ready::{Ready, prepare};
 use super::record::record;
 use super::sources::Sources;
@@ -46,6 +47,7 @@ pub async fn run(
     context.bus.fact(What::ArmStarted { round, arm: kind })?;
     let sources = Sources::look(context)?;
     context.lag.take();
+    let machine = MachineSpan::begin(&context.server);
     let mut watch = context.watcher.span();
     let watchdog = Watchdog::new(context.plan.first_token_limit);
     let sessions = async {
@@ -64,6 +66,8 @@ pub async fn run(
         idle,
         no_server,
     } = ran?;
+    let cpu = gone.iter().map(|(_, session)| &session.cpu_s);
+    let machine = machine.end(&context.server, agents_cpu(cpu));
     let lost = match lost.or(no_server) {
         None if has_trouble(context, &gone) => found_lost(&context.server).await,
         known => known,
@@ -115,6 +119,8 @@ pub async fn run(
         idle_by: idle.map(|idle| idle.by),
         watched,
         reset_s: reset.map(Seconds::from),
+        machine: Some(machine),
+        changed_programs: changed(&context.programs),
         rig_lag_ms: lag,
         server_lost: lost.as_ref().map(Lost::loss),
         server_events: events,

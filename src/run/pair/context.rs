@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::bodies::Bodies;
+use super::machine::Program;
 use crate::agent::Places;
 use crate::plan::Plan;
 use crate::run::shared::bus::Bus;
@@ -50,6 +51,8 @@ pub struct Context {
     pub bodies: Bodies,
     /// Whether workspaces are kept.
     pub keep: bool,
+    /// The agents' programs, as they were when the run began.
+    pub programs: Vec<Program>,
     /// Processors.
     pub cores: Option<u32>,
     /// Measures how late the rig's own event loop is.

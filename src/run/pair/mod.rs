@@ -4,6 +4,7 @@ mod arm;
 mod bodies;
 mod context;
 mod drive;
+mod machine;
 mod prepare;
 mod ready;
 mod record;

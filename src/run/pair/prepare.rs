@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 
 use super::bodies::Bodies;
 use super::context::Context;
+use super::machine::Program;
 use super::request::Request;
 use super::surroundings::{bases, dialects, find_agents, needed_programs, scripts, secret};
 use crate::exit::{Failure, OrFail};
@@ -101,6 +102,7 @@ pub async fn prepare(
             time_limit_s: request.time_limit.map(Seconds::from),
             thresholds: plan.thresholds,
             gate: plan.gate,
+            foreign_load_accepted: plan.foreign_load_accepted,
             against_itself: plan.against_itself,
             max_prompt_tokens: plan.max_prompt_tokens,
             answer_probes: plan.answer_probes,
@@ -128,6 +130,10 @@ pub async fn prepare(
         stop,
         bodies: Bodies::start(request.bodies),
         keep: request.keep,
+        programs: agents
+            .iter()
+            .map(|(name, agent)| Program::now(name, &agent.found.program))
+            .collect(),
         cores,
         lag: event_loop.lag(|_| ()).or_rig()?,
         event_loop,
@@ -172,6 +178,7 @@ fn plan(
     );
     Ok(Plan {
         gate: request.gate,
+        foreign_load_accepted: request.foreign_load_accepted,
         against_itself: request.against_itself,
         max_prompt_tokens: request.max_prompt_tokens,
         answer_probes: request.answer_probes,

@@ -36,6 +36,8 @@ pub struct Request {
     pub cache: CachePolicy,
     /// Slowdown thresholds.
     pub thresholds: Thresholds,
+    /// Whether rounds with much foreign load are compared all the same.
+    pub foreign_load_accepted: bool,
     /// Whether the sessions run back to back twice, and never together.
     pub against_itself: bool,
     /// The gate of the third arm.

@@ -12,7 +12,7 @@ use crate::run::shared::instrument::own_cpu;
 use crate::run::shared::server_life::{self, Lost, bring_back, is_lost, report_lost};
 use crate::run::shared::warm_up::warm_up;
 use flashrig_record::{Arm, ArmKind, CachePolicy, InvalidReason, Run, What};
-use flashrig_report::judge::{is_settled, round_validity, verdict};
+use flashrig_report::judge::{foreign_load, is_settled, round_validity, verdict};
 
 /// How a run ended.
 #[derive(Clone, Debug)]
@@ -64,6 +64,9 @@ async fn rounds(context: &Context) -> anyhow::Result<()> {
             return Ok(());
         };
         let mut invalid_reasons = round_validity(&arms, context.plan.sessions.len(), &kinds);
+        if !context.plan.foreign_load_accepted {
+            invalid_reasons.extend(foreign_load(&arms));
+        }
         let is_cut = arms.len() < kinds.len() && arms.iter().all(|a| a.server_lost.is_none());
         if let Some(lost) = lost.as_ref().filter(|_| is_cut) {
             let loss = lost.loss();

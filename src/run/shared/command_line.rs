@@ -31,6 +31,16 @@ pub fn command_line(server: Option<&Upstream>) -> Vec<String> {
     masked(typed).into_iter().map(covered).collect()
 }
 
+/// Arguments of flashrig's own, as a record keeps them.
+pub fn masked_arguments(args: &[String]) -> Vec<String> {
+    masked(args.iter().cloned())
+}
+
+/// Whether stored arguments lack secrets, so that nothing can be started with them.
+pub fn lack_secrets(args: &[String]) -> bool {
+    args.iter().any(|arg| arg.contains(MASK))
+}
+
 fn masked(typed: impl Iterator<Item = String>) -> Vec<String> {
     let mut option: Option<String> = None;
     typed
@@ -144,6 +154,15 @@ mod tests {
             let one = format!("--agent-command={typed}");
             assert_eq!(kept(&[&one])[0], format!("--agent-command={expected}"));
         }
+    }
+
+    #[test]
+    fn a_command_that_a_record_keeps_masked_is_known_to_lack_its_secrets() {
+        let typed = ["pair", "--agent-command", "my-agent --api-key sk-1"].map(str::to_owned);
+        let kept = masked_arguments(&typed);
+        assert!(!kept.concat().contains("sk-1"), "{kept:?}");
+        assert!(lack_secrets(&kept));
+        assert!(!lack_secrets(&typed[..2]));
     }
 
     #[test]

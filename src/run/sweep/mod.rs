@@ -24,6 +24,8 @@ pub use unit::command_line;
 pub struct SweepContext {
     /// This binary: it measures, and supervises itself doing so.
     pub program: PathBuf,
+    /// The measured command, with the secrets that the record leaves out.
+    pub command: Vec<String>,
     /// The environment of the measured command: that of the sweep.
     pub env: Vec<(OsString, OsString)>,
     /// Where the measured command runs: where the sweep was started.

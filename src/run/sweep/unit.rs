@@ -1,6 +1,5 @@
 //! One unit: the measured command as a process of its own, started, followed, ended, read.
 
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,6 +7,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::SweepContext;
 use super::proof::proofs_from_log;
+use crate::exit::ERROR_FILE;
 use crate::store::{Stored, read_run};
 use flashrig_clock::{Seconds, Stamp};
 use flashrig_config::error_chain;
@@ -25,8 +25,8 @@ const STOP_LIMIT: Duration = Duration::from_secs(60);
 const GRACE: Duration = Duration::from_secs(5);
 /// For the last of its output.
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
-/// Lines of its standard error that are kept for its words.
-const TAIL_LINES: usize = 40;
+/// The file in a unit's folder that its error is in.
+const ERROR_TEXT: &str = "error.txt";
 /// Its record is in its folder; of what it prints only lines for people are of use.
 const LIMITS: OutputLimits = OutputLimits {
     line_bytes: 16 << 10,
@@ -118,7 +118,14 @@ pub async fn measure(context: &SweepContext, spec: &SweepSpec, begun: &UnitBegun
 }
 
 /// The words that the measured command is started with.
-pub fn command_line(spec: &SweepSpec, combination: u32, results: &Path) -> Vec<String> {
+///
+/// `command` is the measured command with the secrets that the record leaves out.
+pub fn command_line(
+    spec: &SweepSpec,
+    command: &[String],
+    combination: u32,
+    results: &Path,
+) -> Vec<String> {
     let mut message = vec![spec.measures.clone()];
     message.extend(["--server".to_owned(), spec.server.clone()]);
     for set in spec.sets(combination) {
@@ -127,7 +134,7 @@ pub fn command_line(spec: &SweepSpec, combination: u32, results: &Path) -> Vec<S
     let results = results.to_string_lossy().into_owned();
     message.extend(["--results".to_owned(), results, "--json".to_owned()]);
     message.extend(spec.added.iter().cloned());
-    message.extend(spec.command.iter().skip(1).cloned());
+    message.extend(command.iter().skip(1).cloned());
     message
 }
 
@@ -141,9 +148,13 @@ async fn run(context: &SweepContext, spec: &SweepSpec, begun: &UnitBegun, folder
         Sandbox::ProcessGroup,
         &context.program,
     );
-    let args = command_line(spec, begun.combination, folder);
+    let args = command_line(spec, &context.command, begun.combination, folder);
     process.args = args.into_iter().map(Into::into).collect();
     process.env.clone_from(&context.env);
+    let error_file = folder.join(ERROR_TEXT);
+    process
+        .env
+        .push((ERROR_FILE.into(), error_file.clone().into()));
     process.output = Output::Separate {
         stdout: None,
         stderr: Some(folder.join("stderr.txt")),
@@ -159,16 +170,18 @@ async fn run(context: &SweepContext, spec: &SweepSpec, begun: &UnitBegun, folder
         Err(error) => Err(error),
     };
     match running {
-        Ok(running) => follow(context, running).await,
+        Ok(running) => follow(context, running, &error_file).await,
         Err(error) => not_started(error.into()),
     }
 }
 
-async fn follow(context: &SweepContext, running: Running) -> Ended {
+async fn follow(context: &SweepContext, running: Running, error_file: &Path) -> Ended {
     let lines = running.stderr.clone();
-    let mut tail = Tail::default();
+    let mut last_line = None;
     let mut take = |line: &str| {
-        tail.push(line);
+        if !line.trim().is_empty() {
+            last_line = Some(line.trim().to_owned());
+        }
         context.bus.note(format!("    {line}"));
     };
     let mut stop = context.stop.clone();
@@ -205,43 +218,9 @@ async fn follow(context: &SweepContext, running: Running) -> Ended {
     };
     Ended {
         status: ended.leader.map(|leader| leader.status),
-        error: tail.label(),
+        // A command that was killed left none; the last that it showed may tell.
+        error: std::fs::read_to_string(error_file).ok().or(last_line),
         leftovers,
-    }
-}
-
-/// The last lines of what the command said.
-#[derive(Default)]
-struct Tail(VecDeque<String>);
-
-impl Tail {
-    fn push(&mut self, line: &str) {
-        if self.0.len() == TAIL_LINES {
-            self.0.pop_front();
-        }
-        self.0.push_back(line.trim_end().to_owned());
-    }
-
-    /// Its error, which comes last, else its last line.
-    fn label(&self) -> Option<String> {
-        let at = self.0.iter().rposition(|line| line.starts_with("error: "));
-        let message = match at {
-            Some(at) => {
-                let lines: Vec<&str> = self.0.range(at..).map(String::as_str).collect();
-                lines
-                    .join("\n")
-                    .trim_start_matches("error: ")
-                    .trim_end()
-                    .to_owned()
-            }
-            None => self
-                .0
-                .iter()
-                .rfind(|line| !line.is_empty())?
-                .trim()
-                .to_owned(),
-        };
-        (!message.is_empty()).then_some(message)
     }
 }
 
@@ -263,24 +242,5 @@ fn read(folder: &Path) -> Result<Reading, String> {
         Ok(Stored::Load(run)) => Ok(of_load(&run)),
         Ok(Stored::Sweep(_)) => Err("it left the record of a sweep".to_owned()),
         Err(error) => Err(error.to_string()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_words_of_a_failed_command_are_its_error_with_all_its_lines() {
-        let mut tail = Tail::default();
-        for line in ["round 1", "error: it broke", "  because of rain", ""] {
-            tail.push(line);
-        }
-        assert_eq!(tail.label().as_deref(), Some("it broke\n  because of rain"));
-        let mut tail = Tail::default();
-        assert_eq!(tail.label(), None);
-        tail.push("killed");
-        tail.push("");
-        assert_eq!(tail.label().as_deref(), Some("killed"));
     }
 }

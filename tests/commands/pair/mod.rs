@@ -10,6 +10,7 @@ mod gated;
 mod hangs;
 mod interrupted;
 mod leftovers;
+mod machine;
 mod managed;
 mod no_request;
 mod record;

@@ -240,6 +240,8 @@ where = {{ "/type" = "turn" }}
             .env("HOME", folder("home"))
             .env("FLASHRIG_CACHE", folder("cache"))
             .env("TMPDIR", folder("tmp"))
+            // Tests run beside each other.
+            .env("FLASHRIG_FOREIGN_LOAD", "accept")
             .current_dir(self.project())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -183,7 +183,17 @@ fn a_sweep_of_which_nothing_could_be_measured_exits_with_3() {
 fn a_pair_whose_tasks_are_not_done_is_never_the_best() {
     let stage = crate::pair::stage::Stage::with(&GOOD);
     let options = ["--set", "max_concurrent=1,2", "--rounds", "1"];
-    let pair = ["pair", "--task", "tiny", "--agent", "mine", "--speed", "50"];
+    let pair = [
+        "pair",
+        "--task",
+        "tiny",
+        "--agent",
+        "mine",
+        "--speed",
+        "50",
+        "--foreign-load",
+        "accept",
+    ];
     let ran = sweep(&stage, &options, &pair);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let record = ran.record();

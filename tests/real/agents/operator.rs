@@ -99,6 +99,8 @@ impl Operator {
             .args(["pair", "--json", "--speed", "20", "--fail-above", "100000"])
             .args(tasks)
             .env_clear()
+            // Tests run beside each other.
+            .env("FLASHRIG_FOREIGN_LOAD", "accept")
             .env("PATH", std::env::var_os("PATH").unwrap())
             .env("HOME", self.dir.path().join("home"))
             .env("FLASHRIG_CACHE", cache())

@@ -210,6 +210,7 @@ fn start(folder: &TempDir, args: &[&str]) -> Child {
 
 fn command(folder: &TempDir, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flashrig"));
+    command.env("FLASHRIG_FOREIGN_LOAD", "accept");
     command
         .args(args)
         .env("FLASHRIG_CACHE", cache())

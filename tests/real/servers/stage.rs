@@ -56,6 +56,7 @@ pub fn agent(name: &str) {
 
 fn install(kind: &str, name: &str) -> Vec<u8> {
     let output = Command::new(env!("CARGO_BIN_EXE_flashrig"))
+        .env("FLASHRIG_FOREIGN_LOAD", "accept")
         .args([kind, "install", name, "--json"])
         .env("FLASHRIG_CACHE", cache())
         .output()
@@ -185,6 +186,7 @@ pub fn flashrig(args: &[&str]) -> Ran {
 /// Runs `flashrig` in this folder.
 pub fn flashrig_in(folder: TempDir, args: &[&str]) -> Ran {
     let output = Command::new(env!("CARGO_BIN_EXE_flashrig"))
+        .env("FLASHRIG_FOREIGN_LOAD", "accept")
         .args(args)
         .env("FLASHRIG_CACHE", cache())
         .current_dir(folder.path())

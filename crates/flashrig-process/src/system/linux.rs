@@ -141,7 +141,7 @@ fn counted(text: &str) -> Option<u64> {
     lines.find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
 }
 
-fn pids() -> impl Iterator<Item = u32> {
+pub(super) fn pids() -> impl Iterator<Item = u32> {
     fs::read_dir("/proc")
         .into_iter()
         .flatten()
@@ -189,12 +189,12 @@ fn parse_stat(pid: u32, line: &[u8]) -> Option<Stat> {
     })
 }
 
-fn ticks_per_second() -> u64 {
+pub(super) fn ticks_per_second() -> u64 {
     static TICKS: OnceLock<u64> = OnceLock::new();
     *TICKS.get_or_init(|| configured(SysconfVar::CLK_TCK, 100))
 }
 
-fn page_bytes() -> u64 {
+pub(super) fn page_bytes() -> u64 {
     static PAGE: OnceLock<u64> = OnceLock::new();
     *PAGE.get_or_init(|| configured(SysconfVar::PAGE_SIZE, 4096))
 }

@@ -14,13 +14,22 @@ pub(super) use linux::{
     set_up_leader,
 };
 
+#[cfg(target_os = "linux")]
+mod linux_machine;
+#[cfg(target_os = "linux")]
+pub(super) use linux_machine::{listener, machine_counters};
+
 #[cfg(target_os = "macos")]
 mod macos;
+#[cfg(target_os = "macos")]
+mod macos_machine;
 #[cfg(target_os = "macos")]
 pub(super) use macos::{
     adopt_orphans, command_line, descendants, group_members, info, max_rss_bytes, oom_kills,
     set_up_leader,
 };
+#[cfg(target_os = "macos")]
+pub(super) use macos_machine::{listener, machine_counters};
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 compile_error!("flashrig supervises processes on Linux and macOS only");

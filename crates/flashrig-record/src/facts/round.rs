@@ -59,6 +59,33 @@ pub enum InvalidReason {
     },
     /// Sessions that must run one after the other overlapped.
     Overlapped,
+    /// Something else used the machine's processors.
+    ForeignLoad {
+        /// Share of all processors, 0 to 1.
+        cpu_share: f64,
+    },
+    /// A hypervisor gave the machine's processors to others.
+    StolenTime {
+        /// Share of all processors, 0 to 1.
+        cpu_share: f64,
+    },
+    /// The machine was short of memory.
+    MemoryPressure {
+        /// Share of the time in which some task waited for memory, 0 to 1.
+        share: f64,
+    },
+    /// The agent's program was replaced during the run.
+    ProgramChanged {
+        /// The agent.
+        agent: String,
+    },
+    /// The server says that prompts stay as long as they were, while they grow.
+    PromptsCut {
+        /// Requests whose prompt was cut.
+        requests: u64,
+        /// Prompt tokens that the server counts at most.
+        tokens: u64,
+    },
     /// The session's work was done in one arm only.
     DoneInOneArm {
         /// Where it was done.

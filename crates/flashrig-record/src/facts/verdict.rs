@@ -174,6 +174,11 @@ pub enum Warning {
         /// Logical processors.
         cores: Option<u32>,
     },
+    /// Other programs used processors while the sessions ran.
+    OtherLoad {
+        /// Their largest share of all processors in an arm that is compared, 0 to 1.
+        cpu_share: f64,
+    },
     /// flashrig itself was late: instants may be off by as much.
     RigLate {
         /// In 1% of the time it was this late or more, in milliseconds.

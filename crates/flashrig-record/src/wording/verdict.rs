@@ -38,6 +38,33 @@ impl Display for InvalidReason {
                     plural(*prompts, "prompt")
                 )
             }
+            Self::ForeignLoad { cpu_share } => write!(
+                f,
+                "other programs used {:.0}% of the machine's processors; run this again when the \
+                 machine is idle",
+                cpu_share * 100.0
+            ),
+            Self::StolenTime { cpu_share } => write!(
+                f,
+                "the hypervisor gave {:.0}% of the machine's processors to others",
+                cpu_share * 100.0
+            ),
+            Self::MemoryPressure { share } => write!(
+                f,
+                "the machine was short of memory: programs waited for it in {:.0}% of the time",
+                share * 100.0
+            ),
+            Self::ProgramChanged { agent } => write!(
+                f,
+                "the program of the agent {agent} was replaced during the run, so the arms may be of \
+                 two versions"
+            ),
+            Self::PromptsCut { requests, tokens } => write!(
+                f,
+                "the server cut the prompt: it counts {tokens} tokens in {} that grew; its context is \
+                 too small, or its limit is silent",
+                plural(*requests, "request")
+            ),
             Self::Redirected { requests, message } => {
                 write!(f, "{} redirected: {message}", plural(*requests, "request"))
             }
@@ -245,6 +272,11 @@ impl Display for Warning {
                  server, may have made them slow",
                 cpu_share * 100.0,
                 cores.map_or_else(|| "the".to_owned(), |c| c.to_string())
+            ),
+            Self::OtherLoad { cpu_share } => write!(
+                f,
+                "other programs used {:.0}% of the machine's processors; part of the times is theirs",
+                cpu_share * 100.0
             ),
             Self::RigLate { p99_ms, max_ms } => write!(
                 f,

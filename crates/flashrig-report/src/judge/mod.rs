@@ -2,6 +2,7 @@
 
 mod against_itself;
 mod claim;
+mod cut_prompts;
 mod egress;
 pub mod fit;
 mod functional;
@@ -22,10 +23,11 @@ mod warnings;
 use flashrig_record::{Functional, Placed, Run, RunState, TimeVerdict, Verdict};
 
 pub use claim::{Claim, Slowdowns};
+pub use cut_prompts::cut_prompts;
 pub use egress::egress;
 pub use functional::session_failures;
 pub use models::other_models;
-pub use round::{arm_figures, round_validity};
+pub use round::{arm_figures, foreign_load, round_validity};
 pub use routes::{amplification, missing_fields, models_asked, unknown_routes};
 pub use server_event::server_events;
 pub use split::split;

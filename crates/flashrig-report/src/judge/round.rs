@@ -103,6 +103,34 @@ pub fn round_validity(
 
 type Reasons = Vec<(Place, InvalidReason)>;
 
+/// Other programs may use at most this share of all processors in an arm. Below it two busy cores of
+/// eight, or a browser, leave a server and two agents alone; above it times are no longer the server's.
+const FOREIGN_LIMIT: f64 = 0.25;
+/// A hypervisor may take at most this share.
+const STOLEN_LIMIT: f64 = 0.10;
+/// Some task may wait for memory in at most this share of the time.
+const MEMORY_LIMIT: f64 = 0.20;
+
+/// Why the times of a round are not those of the server and the agents: what else the machine did.
+pub fn foreign_load(arms: &[Arm]) -> Vec<Placed<InvalidReason>> {
+    let mut reasons = Vec::new();
+    for arm in arms {
+        let Some(machine) = arm.machine else { continue };
+        let above = |share: Option<f64>, limit: f64| share.filter(|share| *share > limit);
+        let found = [
+            above(machine.foreign_cpu_share, FOREIGN_LIMIT)
+                .map(|cpu_share| InvalidReason::ForeignLoad { cpu_share }),
+            above(machine.stolen_cpu_share, STOLEN_LIMIT)
+                .map(|cpu_share| InvalidReason::StolenTime { cpu_share }),
+            above(machine.memory_stall_share, MEMORY_LIMIT)
+                .map(|share| InvalidReason::MemoryPressure { share }),
+        ];
+        let here = Place::arm(arm.kind);
+        reasons.extend(found.into_iter().flatten().map(|r| (here.clone(), r)));
+    }
+    group(reasons)
+}
+
 fn of_arm(arm: &Arm, planned: usize, reasons: &mut Reasons) {
     let here = Place::arm(arm.kind);
     if let Some(loss) = &arm.server_lost {
@@ -147,6 +175,17 @@ fn of_arm(arm: &Arm, planned: usize, reasons: &mut Reasons) {
         let all = reason.into_iter().chain(long).chain(redirected);
         reasons.extend(all.map(|r| (there.clone(), r)));
     }
+    let agents = arm.changed_programs.iter().cloned();
+    let changed = agents.map(|agent| InvalidReason::ProgramChanged { agent });
+    reasons.extend(changed.map(|reason| (here.clone(), reason)));
+    for s in &arm.sessions {
+        let cut = s.cut_prompts.map(|cut| InvalidReason::PromptsCut {
+            requests: cut.requests,
+            tokens: cut.tokens,
+        });
+        let there = Place::session(&s.id).in_arm(arm.kind);
+        reasons.extend(cut.map(|reason| (there, reason)));
+    }
     if arm.kind.is_serial() && arm.max_overlap.is_some_and(|o| o > 1) {
         reasons.push((here, InvalidReason::Overlapped));
     }
@@ -188,13 +227,34 @@ fn unlike(arms: &[Arm], kind: ArmKind, reasons: &mut Reasons) {
 mod tests {
     use super::*;
     use flashrig_record::testing::{arm, session};
-    use flashrig_record::{Fact as _, Redirected, ServerEvent, ServerLoss, SessionFailure, Status};
+    use flashrig_record::{
+        Fact as _, MachineLoad, Redirected, ServerEvent, ServerLoss, SessionFailure, Status,
+    };
 
     fn texts(reasons: &[Placed<InvalidReason>]) -> Vec<String> {
         reasons.iter().map(ToString::to_string).collect()
     }
 
     const BOTH: [ArmKind; 2] = [ArmKind::Together, ArmKind::BackToBack];
+
+    #[test]
+    fn load_of_others_in_one_arm_is_named_with_the_arm_and_unknown_load_is_not() {
+        let mut busy = arm(ArmKind::Together, Vec::new());
+        busy.machine = Some(MachineLoad {
+            foreign_cpu_share: Some(0.8),
+            stolen_cpu_share: Some(0.02),
+            ..MachineLoad::default()
+        });
+        let quiet = arm(ArmKind::BackToBack, Vec::new());
+        let reasons = texts(&foreign_load(&[busy, quiet]));
+        assert_eq!(
+            reasons,
+            [
+                "together: other programs used 80% of the machine's processors; run this again when the \
+              machine is idle"
+            ]
+        );
+    }
 
     #[test]
     fn touching_spans_do_not_overlap_and_crossing_ones_do() {

@@ -13,6 +13,9 @@ pub(super) const CACHED_SHARE_TOLERANCE: f64 = 0.05;
 /// Agents that use more than this share of the processors may be what made each other slow.
 const BUSY_CPU_SHARE: f64 = 0.7;
 
+/// Other programs that use more than this share of all processors are worth a remark.
+const OTHER_LOAD: f64 = 0.10;
+
 /// A rig whose event loop is later than this, in milliseconds, disturbs what it measures.
 const LATE_RIG_MS: f64 = 5.0;
 
@@ -64,6 +67,7 @@ pub fn warnings(
         cores: run.host.cores,
     }));
     out.extend(whole.drain(..).map(Placed::from));
+    out.extend(group(other_load(rounds)));
     let arms: Vec<&Arm> = run.rounds.iter().flat_map(|r| &r.arms).collect();
     out.extend(group(rig_lag(&arms)));
     let other_work = sessions.iter().filter(|s| s.same_work_done == Some(false));
@@ -85,6 +89,16 @@ pub fn warnings(
 fn every(run: &Run) -> impl Iterator<Item = &Session> {
     let arms = run.rounds.iter().flat_map(|r| &r.arms);
     arms.flat_map(|a| &a.sessions)
+}
+
+/// Load of other programs in the arms that are compared, where most.
+fn other_load(rounds: &[(&Arm, &Arm)]) -> Option<(Place, Warning)> {
+    let arms = rounds.iter().flat_map(|(t, b)| [*t, *b]);
+    let shares = arms.filter_map(|arm| Some((arm.kind, arm.machine?.foreign_cpu_share?)));
+    let (arm, cpu_share) = shares
+        .filter(|(_, share)| *share > OTHER_LOAD)
+        .max_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some((Place::arm(arm), Warning::OtherLoad { cpu_share }))
 }
 
 /// Whether the rig itself was late, and where most.

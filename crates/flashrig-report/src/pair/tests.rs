@@ -47,6 +47,7 @@ fn run(simulated: bool, rounds: Vec<Round>) -> Run {
             rounds: 1,
             auto_rounds: None,
             against_itself: false,
+            foreign_load_accepted: false,
             cache: CachePolicy::Cold,
             time_limit_s: None,
             thresholds: Thresholds {
