@@ -15,6 +15,18 @@ const ASYNC: &[&str] = &["hyper", "hyper-util", "mio", "socket2", "tokio"];
 /// Crates that touch files, repositories or processes.
 const FILES: &[&str] = &["duct", "git2", "ignore", "reflink-copy", "tempfile"];
 
+/// Crates that speak TLS.
+const TLS: &[&str] = &["ring", "rustls", "rustls-native-certs", "tokio-rustls"];
+/// Crates that would bring C++, cmake or OpenSSL into the build.
+const FOREIGN: &[&str] = &[
+    "aws-lc-rs",
+    "aws-lc-sys",
+    "cmake",
+    "native-tls",
+    "openssl",
+    "openssl-sys",
+];
+
 /// What one crate may know.
 struct Wall {
     name: &'static str,
@@ -223,6 +235,25 @@ fn no_crate_depends_on_what_it_must_not_know() {
                 || !own && wall.forbidden.concat().contains(&need)
             {
                 broken.push(format!("{} must not depend on {need}", wall.name));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn tls_is_known_where_servers_are_reached_and_brings_no_foreign_library() {
+    let workspace = Workspace::read();
+    let mut broken = Vec::new();
+    for name in workspace.members.keys() {
+        let needs = workspace.closure(name);
+        let reaches_servers = name == "flashrig-http" || needs.contains("flashrig-http");
+        // What tests share stands in as a server.
+        let may_speak = reaches_servers || name == "flashrig-testkit";
+        let further = if may_speak { &[][..] } else { TLS };
+        for need in FOREIGN.iter().chain(further) {
+            if needs.contains(need) {
+                broken.push(format!("{name} must not depend on {need}"));
             }
         }
     }

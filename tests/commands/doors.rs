@@ -150,8 +150,7 @@ fn ttft_reaches_a_server_behind_tls_and_basic_typed_into_its_address() {
     let ca = ca.to_str().unwrap();
     let typed = url.replace("localhost", &format!("anna:{PASSWORD}@localhost"));
     let ran = flashrig(&[
-        "ttft", "--json", "--agents", "1", "--rounds", "1", "--long", "8k", "--server", &typed,
-        "--ca", ca,
+        "ttft", "--json", "--agents", "1", "--rounds", "1", "--server", &typed, "--ca", ca,
     ]);
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     let record = ran.record();

@@ -200,7 +200,7 @@ impl Pool {
         mut on: impl FnMut(Sending),
     ) -> Result<(Response<Incoming>, Connection), SendError> {
         let mut may_retry = true;
-        let target = request.uri().to_string();
+        let target = request.uri().clone();
         loop {
             let connected = Stamp::now();
             on(Sending::Sent(SendClocks {
@@ -232,17 +232,17 @@ impl Pool {
     }
 
     async fn dial(&self, limit: Option<Duration>) -> Result<Connection, SendError> {
-        let to = self.upstream.url();
+        let to = || self.upstream.url();
         match within(limit, Connection::dial(&self.upstream)).await {
             Ok(Ok(connection)) => Ok(connection),
             Ok(Err(DialError::Open(OpenError::Socket(source)))) => {
-                Err(SendError::Unreachable { to, source })
+                Err(SendError::Unreachable { to: to(), source })
             }
-            Ok(Err(DialError::Open(OpenError::Tls(why)))) => Err(SendError::Tls { to, why }),
+            Ok(Err(DialError::Open(OpenError::Tls(why)))) => Err(SendError::Tls { to: to(), why }),
             Ok(Err(DialError::Handshake(error))) => Err(SendError::NoAnswer(describe(&error))),
             Err(_) => {
                 let source = io::ErrorKind::TimedOut.into();
-                Err(SendError::Unreachable { to, source })
+                Err(SendError::Unreachable { to: to(), source })
             }
         }
     }

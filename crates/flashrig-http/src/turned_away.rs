@@ -4,8 +4,8 @@
 
 use std::fmt;
 
-use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderMap, LOCATION, WWW_AUTHENTICATE};
+use hyper::{StatusCode, Uri};
 
 use crate::address::without_user_info;
 use crate::door::Door;
@@ -41,7 +41,7 @@ impl Redirect {
     pub(crate) fn of(
         status: StatusCode,
         headers: &HeaderMap,
-        target: &str,
+        target: &Uri,
         upstream: &Upstream,
     ) -> Option<Self> {
         if !status.is_redirection() {
@@ -56,10 +56,10 @@ impl Redirect {
                 let scheme = scheme.split(':').next().unwrap_or_default().to_owned();
                 without_user_info(&format!("{scheme}:{same_scheme}"))
             }
-            path => upstream.url_at(&beside(target, path)),
+            path => upstream.url_at(&beside(target.path(), path)),
         };
         let shown = upstream.redactor().text(shown).into_owned();
-        let path = target.split('?').next().unwrap_or_default();
+        let path = target.path();
         // Below the base path stands what the client asked for; the new base is what is left.
         let asked = upstream.below_base(path);
         let base = shown.strip_suffix(asked).unwrap_or(&shown);
@@ -76,12 +76,11 @@ impl Redirect {
 }
 
 /// A path that is relative to another one.
-fn beside(target: &str, path: &str) -> String {
+fn beside(asked: &str, path: &str) -> String {
     if path.starts_with('/') {
         return path.to_owned();
     }
-    let folder = target.split('?').next().unwrap_or_default();
-    let folder = folder.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let folder = asked.rsplit_once('/').map_or("", |(folder, _)| folder);
     format!("{folder}/{path}")
 }
 
@@ -194,7 +193,13 @@ mod tests {
     fn redirect(base: &str, target: &str, to: &str) -> Redirect {
         let upstream = Upstream::new(base, None, KeyStyle::ByDialect).unwrap();
         let status = StatusCode::TEMPORARY_REDIRECT;
-        Redirect::of(status, &headers(LOCATION, to), target, &upstream).unwrap()
+        Redirect::of(
+            status,
+            &headers(LOCATION, to),
+            &target.parse().unwrap(),
+            &upstream,
+        )
+        .unwrap()
     }
 
     #[test]

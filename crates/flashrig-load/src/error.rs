@@ -67,7 +67,10 @@ pub enum LoadError {
         message: String,
     },
     /// The key.
-    #[error("the server refuses the key ({message}); give the right one with --key-env NAME")]
+    #[error(
+        "the server does not let the request in ({message}); give it the right key with --key-env NAME, \
+         or what else it asks for with --basic-env or --header-env"
+    )]
     Auth {
         /// Its words.
         message: String,

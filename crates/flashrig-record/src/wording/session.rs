@@ -266,7 +266,8 @@ fn advice(kind: Option<RefusalKind>) -> &'static str {
             "; give the server more memory or a smaller cache, or run fewer sessions at once"
         }
         Some(RefusalKind::Auth) => {
-            "; put the server's key into a variable and name it with --key-env"
+            "; give the right key with --key-env, or what else the server asks for with --basic-env or \
+             --header-env"
         }
         Some(RefusalKind::UnknownModel) => "; name one that the server serves with --model",
         Some(RefusalKind::UnknownRoute) => {
