@@ -108,9 +108,8 @@ impl Document {
             .map(|span| Position::of(&self.text, span.start));
         let problem = match serde_message::read(error.message()) {
             Message::Missing(name) => {
-                // Of the whole file, which begins where its first field does.
-                let is_whole =
-                    |span: Range<usize>| span.start == 0 && span.end >= self.text.trim_end().len();
+                // A place at the very start is the whole file, but where a table begins there.
+                let is_whole = |span: Range<usize>| span.start == 0 && !self.text.starts_with('[');
                 let table = field.filter(|_| !error.span().is_some_and(is_whole));
                 return self.missing(&below(table.as_deref(), &name), "add it");
             }
