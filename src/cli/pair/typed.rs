@@ -68,7 +68,7 @@ pub fn request(args: &PairArgs, project: &Path) -> Result<Request, Failure> {
     let command = args
         .agent_command
         .as_deref()
-        .map(|c| CommandLine::parse(c).map_err(|e| usage(format!("--agent-command {e}"))))
+        .map(|c| CommandLine::parse(c).map_err(|e| usage(format!("--agent-command: {e}"))))
         .transpose()?;
     if command.is_some() && !profiles.values().any(|p| p.program.is_none()) {
         return Err(usage(

@@ -233,12 +233,7 @@ fn a_model_that_is_not_served_is_answered_with_those_that_are() {
     );
     let server = Faulty::start(|_| Answer::Good);
     let args = ["--server", &server.url, "--model", "other"];
-    pair_refused(
-        &sound(),
-        &args,
-        SURROUNDINGS,
-        &["\"other\"", "it serves: m"],
-    );
+    pair_refused(&sound(), &args, SURROUNDINGS, &["\"other\"", "known: m"]);
 }
 
 #[test]
@@ -315,7 +310,7 @@ fn numbers_and_durations_that_make_no_sense_are_usage_errors() {
         ),
         (
             &["--agent", "command", "--agent-command", "true {promt}"],
-            &["{promt}", "{prompt}"],
+            &["unknown placeholder \"promt\"", "did you mean \"prompt\"?"],
         ),
         (&["--sandbox", "jail"], &["--sandbox", "jail", "bubblewrap"]),
         (&["--cache", "hot"], &["--cache", "hot", "cold"]),

@@ -57,7 +57,7 @@ fn a_profile_that_cannot_be_used_is_named_with_file_line_and_field() {
             "[[log]]\nevent = \"denied\"\npattern = 'x'\n",
             &[
                 "x.toml:6:9: log[0].event: ",
-                "unknown variant `denied`",
+                "unknown value \"denied\"",
                 "`refused`",
             ],
         ),
@@ -78,7 +78,7 @@ fn a_profile_that_cannot_be_used_is_named_with_file_line_and_field() {
             "[metrics.names]\nruning = [\"a\"]\n",
             &[
                 "x.toml:6:1: metrics.names.runing: ",
-                "unknown variant `runing`",
+                "runing",
                 "did you mean \"running\"?",
             ],
         ),
