@@ -58,7 +58,7 @@ fn a_profile_that_cannot_be_used_is_named_with_file_line_and_field() {
             &[
                 "x.toml:6:9: log[0].event: ",
                 "unknown value \"denied\"",
-                "`refused`",
+                "refused",
             ],
         ),
         (
