@@ -208,6 +208,13 @@ pub struct Attempt {
     pub clocks: Clocks,
 }
 
+/// So many content events at least are a burst, when they come at once.
+const BURST_EVENTS: u64 = 16;
+/// Seconds that they may take from the first to the last.
+const BURST_SPAN_S: f64 = 0.02;
+/// Seconds before the first of them, at least.
+const BURST_WAIT_S: f64 = 0.2;
+
 impl Attempt {
     /// A row of which nothing else is known yet. Until it is closed the client has left.
     pub fn begun(dialect: Dialect, role: Role) -> Self {
@@ -275,8 +282,23 @@ impl Attempt {
         self.event_gaps_cut = facts.event_gaps_cut;
         self.tool_calls.clone_from(&facts.tool_calls);
         self.oddities = facts.oddities().to_vec();
+        if self.is_burst() {
+            self.oddities.push(Oddity::AnswerBurst);
+        }
         self.stop_reason.clone_from(&facts.stop_reason);
         self.missing_fields.clone_from(&facts.missing_fields);
+    }
+
+    /// Whether many content events came at once after a long wait, so that neither the first token's
+    /// time nor the speed of decoding can be known (case M3).
+    fn is_burst(&self) -> bool {
+        let clocks = &self.clocks;
+        let at_once = || {
+            let (first, last) = (clocks.first_token_s?.0, clocks.last_token_s?.0);
+            let waited = first - clocks.sent_s?.0;
+            Some(waited >= BURST_WAIT_S && last - first < BURST_SPAN_S)
+        };
+        self.content_events >= BURST_EVENTS && at_once() == Some(true)
     }
 
     /// Why the server turned it down; `None` when it did not.
@@ -323,4 +345,26 @@ pub struct RequestLine {
 /// Files of flashrig 0.1.0 lack the number.
 fn first() -> u32 {
     1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(sent: f64, first: f64, last: f64, events: u64) -> Attempt {
+        let mut attempt = Attempt::begun(Dialect::OpenaiChat, Role::Main);
+        attempt.content_events = events;
+        attempt.clocks.sent_s = Some(Seconds(sent));
+        attempt.clocks.first_token_s = Some(Seconds(first));
+        attempt.clocks.last_token_s = Some(Seconds(last));
+        attempt
+    }
+
+    #[test]
+    fn many_events_at_once_after_a_long_wait_are_a_burst_and_a_steady_stream_is_not() {
+        assert!(answered(1.0, 5.0, 5.001, 80).is_burst());
+        assert!(!answered(1.0, 5.0, 5.8, 80).is_burst(), "10 ms an event");
+        assert!(!answered(1.0, 1.05, 1.051, 80).is_burst(), "no wait");
+        assert!(!answered(1.0, 5.0, 5.0, 2).is_burst(), "too few to tell");
+    }
 }

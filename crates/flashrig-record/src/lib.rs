@@ -36,7 +36,7 @@ pub use event::*;
 pub use facts::*;
 pub use fold::apply;
 pub use kept::{Kept, LOAD_COMMANDS};
-pub use llm_observe::{Dialect, ErrorDetail, Outcome, RefusalKind, ToolCall};
+pub use llm_observe::{Dialect, ErrorDetail, Oddity, Outcome, RefusalKind, ToolCall};
 pub use load::*;
 pub use load_cell::*;
 pub use load_event::*;

@@ -8,6 +8,7 @@ use super::{
     SessionFailure, UnknownRoute,
 };
 use flashrig_clock::Seconds;
+use llm_observe::Oddity;
 
 /// Requests that the server redirected. No redirect is followed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -91,6 +92,9 @@ pub struct Session {
     pub redirected: Option<Redirected>,
     /// Main and side requests without the nonce of a cold cache.
     pub unmarked_requests: u64,
+    /// What was odd about the answers and matters to figures or to the outcome.
+    #[serde(default)]
+    pub odd_answers: Vec<OddAnswers>,
     /// Requests whose prompt grew while the server's count of its tokens did not; `null` when there
     /// were none.
     #[serde(default)]
@@ -189,6 +193,16 @@ impl Status {
             Self::RigError => "rig error",
         }
     }
+}
+
+/// Answers with one oddity.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OddAnswers {
+    /// The oddity.
+    #[schemars(with = "String")]
+    pub oddity: Oddity,
+    /// Answers that have it.
+    pub answers: u64,
 }
 
 /// Prompts that the server cut without saying so.

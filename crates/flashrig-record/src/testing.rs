@@ -98,6 +98,7 @@ pub fn session(id: &str, start: f64, end: f64) -> Session {
         long_prompts: 0,
         redirected: None,
         unmarked_requests: 0,
+        odd_answers: Vec::new(),
         cut_prompts: None,
         first_cached_tokens: None,
         tree_end: None,

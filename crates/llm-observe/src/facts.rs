@@ -94,7 +94,22 @@ pub struct Facts {
     named: Option<Duration>,
     /// The tool calls so far, and everything odd.
     pub(crate) calls: Calls,
+    /// The end of the visible text, for markup that is cut into pieces.
+    tail: String,
+    /// The visible text has the markup of a tool call.
+    has_markup: bool,
 }
+
+/// What models write for a tool call where their server does not read it.
+const MARKUP: [&str; 5] = [
+    "<tool_call>",
+    "<function=",
+    "[TOOL_CALLS]",
+    "<|tool_call",
+    "<|python_tag|>",
+];
+/// The longest markup, less one.
+const TAIL: usize = 14;
 
 impl Facts {
     /// A frame with generated tokens arrived.
@@ -120,6 +135,15 @@ impl Facts {
 
     /// Text was generated that the user sees.
     pub(crate) fn says(&mut self, text: &str) {
+        if !self.has_markup {
+            self.tail.push_str(text);
+            self.has_markup = MARKUP.iter().any(|mark| self.tail.contains(mark));
+            let mut cut = self.tail.len().saturating_sub(TAIL);
+            while !self.tail.is_char_boundary(cut) {
+                cut += 1;
+            }
+            self.tail.drain(..cut);
+        }
         if let Some(said) = &mut self.generated {
             Generated::add(&mut said.visible, text);
         }
@@ -186,6 +210,21 @@ impl Facts {
             && let Some(named) = self.named.take()
         {
             self.content(named, Content::Hidden);
+        }
+        self.doubt();
+    }
+
+    /// Holds what the answer says against what came.
+    fn doubt(&mut self) {
+        if self.ended && self.output_tokens.is_some_and(|n| n < self.content_events) {
+            self.calls.odd(Oddity::UsageLeavesTokensOut);
+        }
+        if self.has_markup && self.tool_calls.is_empty() {
+            self.calls.odd(Oddity::ToolCallAsText);
+        }
+        let says_none = matches!(self.stop_reason.as_deref(), Some("stop" | "end_turn"));
+        if says_none && !self.tool_calls.is_empty() {
+            self.calls.odd(Oddity::StopContradictsToolCalls);
         }
     }
 }

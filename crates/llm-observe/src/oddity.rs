@@ -35,6 +35,15 @@ macro_rules! oddities {
 }
 
 oddities! {
+    /// Many content events came at once after a long wait: the first token's time is an upper bound,
+    /// and the speed of decoding cannot be known.
+    AnswerBurst = "answer_burst",
+    /// The usage counts fewer generated tokens than there were content events.
+    UsageLeavesTokensOut = "usage_leaves_tokens_out",
+    /// The text has the markup of a tool call, and there is no tool call.
+    ToolCallAsText = "tool_call_as_text",
+    /// There are tool calls, and the stop reason says that there are none.
+    StopContradictsToolCalls = "stop_contradicts_tool_calls",
     /// The answer is not encoded as its head says.
     AnswerNotDecoded = "answer_not_decoded",
     /// The answer was not read to its end, because it is too large once decoded.
@@ -73,6 +82,25 @@ oddities! {
     WithoutName = "tool_call_without_name",
     /// There are more tool calls than are kept.
     ToolCallsCut = "tool_calls_cut",
+}
+
+impl Oddity {
+    /// What it means for a reader of figures or outcomes, in plain words; `None` for what only clients
+    /// have to deal with.
+    pub fn meaning(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::AnswerBurst => {
+                "the answer came in one burst, so its first token may be older and its speed is unknown"
+            }
+            Self::UsageLeavesTokensOut => "the server counts fewer tokens than it sent",
+            Self::ToolCallAsText => "the server sent a tool call as plain text",
+            Self::StopContradictsToolCalls => {
+                "the server sent tool calls and said that there were none"
+            }
+            Self::NotStreamed => "a stream was asked for and the answer came in one piece",
+            _ => return None,
+        })
+    }
 }
 
 impl From<Oddity> for String {

@@ -322,6 +322,47 @@ mod tests {
         );
     }
 
+    fn codes(facts: &crate::Facts) -> Vec<&str> {
+        facts.oddities().iter().map(crate::Oddity::code).collect()
+    }
+
+    #[test]
+    fn a_tool_call_written_as_text_is_odd_however_it_is_cut_and_a_real_one_is_not() {
+        let stop = json!({"choices": [{"delta": {}, "finish_reason": "stop"}]});
+        let facts = watch(&[
+            delta(json!({"content": "I will look. <tool"})),
+            delta(json!({"content": "_call>{\"name\": \"ls\"}</tool_call>"})),
+            stop.clone(),
+        ]);
+        assert_eq!(codes(&facts), ["tool_call_as_text"]);
+        let call = json!({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "ls", "arguments": "{}"}}]});
+        let facts = watch(&[delta(call.clone()), stop]);
+        assert!(
+            codes(&facts).contains(&"stop_contradicts_tool_calls"),
+            "{:?}",
+            codes(&facts)
+        );
+        let calls = json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]});
+        let facts = watch(&[delta(json!({"content": "<tool_call>"})), delta(call), calls]);
+        assert!(
+            !codes(&facts).contains(&"tool_call_as_text"),
+            "{:?}",
+            codes(&facts)
+        );
+        assert!(!codes(&facts).contains(&"stop_contradicts_tool_calls"));
+    }
+
+    #[test]
+    fn usage_below_the_number_of_content_events_leaves_tokens_out() {
+        let usage = |n| json!({"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 9, "completion_tokens": n}});
+        let text = || delta(json!({"content": "a"}));
+        let facts = watch(&[text(), text(), text(), usage(2)]);
+        assert_eq!(codes(&facts), ["usage_leaves_tokens_out"]);
+        assert!(codes(&watch(&[text(), text(), usage(2)])).is_empty());
+        // An event may hold several tokens.
+        assert!(codes(&watch(&[text(), usage(40)])).is_empty());
+    }
+
     #[test]
     fn timings_stand_in_for_usage() {
         let frame =

@@ -6,8 +6,8 @@ use flashrig_clock::{Origin, Seconds};
 use flashrig_process::TreeEnd;
 use flashrig_record::{Attempt, EgressOutcome, Session, SessionFailure, TreeProof};
 use flashrig_report::judge::{
-    amplification, cut_prompts, missing_fields, models_asked, other_models, split, traffic,
-    unknown_routes,
+    amplification, cut_prompts, missing_fields, models_asked, odd_answers, other_models, split,
+    traffic, unknown_routes,
 };
 
 /// The record of a session whose process is gone and which is not verified yet. `context_tokens` is
@@ -67,6 +67,7 @@ pub fn record(
         long_prompts: sum.long_prompts,
         redirected: sum.redirected,
         unmarked_requests: sum.unmarked,
+        odd_answers: odd_answers(attempts),
         cut_prompts: cut_prompts(attempts),
         first_cached_tokens: sum.first_cached_tokens,
         turns: gone.transcript.turns,

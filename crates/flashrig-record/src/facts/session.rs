@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{CheckDetail, ServerLoss, Stall};
-use crate::{Exit, Outcome, RefusalKind, Status};
+use crate::{Exit, OddAnswers, Outcome, RefusalKind, Status};
 
 /// How a session ended and what is known of the cause: `detail` of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -201,6 +201,11 @@ pub enum SessionFailure {
         status: Status,
         /// What is known of the cause.
         detail: SessionDetail,
+    },
+    /// The patch is empty, and the server's answers contradict themselves, which may be why.
+    AnswersContradict {
+        /// How, and how many.
+        odd: Vec<OddAnswers>,
     },
     /// The patch is empty, and a check did not pass.
     NothingChanged,

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{InvalidReason, MissingField, Placed, ServerLoss, SessionFailure};
-use crate::{ArmKind, ServerEvent};
+use crate::{ArmKind, OddAnswers, ServerEvent};
 
 /// Why the verdict is not a plain pass: `reasons` of the verdict of `pair`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -173,6 +173,11 @@ pub enum Warning {
         cpu_share: f64,
         /// Logical processors.
         cores: Option<u32>,
+    },
+    /// Answers contradict themselves, or times and speeds cannot be read from them.
+    OddAnswers {
+        /// How, and how many.
+        odd: Vec<OddAnswers>,
     },
     /// Other programs used processors while the sessions ran.
     OtherLoad {

@@ -4,7 +4,8 @@ use std::fmt::{Display, Formatter, Result};
 
 use super::server::limit;
 use crate::{
-    CheckDetail, Exit, Outcome, RefusalKind, RequestTrouble, SessionDetail, SessionFailure,
+    CheckDetail, Exit, OddAnswers, Outcome, RefusalKind, RequestTrouble, SessionDetail,
+    SessionFailure,
 };
 use flashrig_units::plural;
 
@@ -277,10 +278,20 @@ fn advice(kind: Option<RefusalKind>) -> &'static str {
     }
 }
 
+/// `the server sent a tool call as plain text (3 answers)`.
+pub(super) fn odd_answers(odd: &[OddAnswers]) -> String {
+    let one = |odd: &OddAnswers| {
+        let what = odd.oddity.meaning().unwrap_or_else(|| odd.oddity.code());
+        format!("{what} ({})", plural(odd.answers, "answer"))
+    };
+    odd.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
 impl Display for SessionFailure {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
             Self::NotCompleted { detail, .. } => detail.fmt(f),
+            Self::AnswersContradict { odd } => f.write_str(&odd_answers(odd)),
             Self::NothingChanged => f.write_str("the agent changed nothing"),
             Self::ProtectedTouched { paths } => {
                 write!(f, "protected files touched: {}", paths.join(", "))

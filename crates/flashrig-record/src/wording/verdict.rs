@@ -4,6 +4,7 @@ use std::fmt::{Display, Formatter, Result};
 
 use super::placed::in_rounds;
 use super::server::restarted;
+use super::session::odd_answers;
 use super::times_over;
 use crate::{
     Destination, InvalidReason, MissingField, OtherModel, UnknownRoute, VerdictReason, Warning,
@@ -273,6 +274,7 @@ impl Display for Warning {
                 cpu_share * 100.0,
                 cores.map_or_else(|| "the".to_owned(), |c| c.to_string())
             ),
+            Self::OddAnswers { odd } => f.write_str(&odd_answers(odd)),
             Self::OtherLoad { cpu_share } => write!(
                 f,
                 "other programs used {:.0}% of the machine's processors; part of the times is theirs",

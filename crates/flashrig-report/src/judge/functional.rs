@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::server_event::is_explained;
 use flashrig_record::{
-    Arm, CheckOutcome, Functional, LifeFact, LifeKind, Place, Placed, Run, RunState, ServerLoss,
-    Session, SessionFailure, Status, VerdictReason, group,
+    Arm, CheckOutcome, Functional, LifeFact, LifeKind, OddAnswers, Oddity, Place, Placed, Run,
+    RunState, ServerLoss, Session, SessionFailure, Status, VerdictReason, group,
 };
 
 /// Why a session does not count as done; empty when it does. `exceeded` are the task's size limits
@@ -27,6 +27,21 @@ pub fn session_failures(session: &Session, exceeded: Vec<SessionFailure>) -> Vec
     };
     if let Some(diff) = &session.diff {
         if diff.files == 0 && failed().next().is_some() {
+            let contradicts = |odd: &&OddAnswers| {
+                matches!(
+                    odd.oddity,
+                    Oddity::ToolCallAsText | Oddity::StopContradictsToolCalls
+                )
+            };
+            let odd: Vec<OddAnswers> = session
+                .odd_answers
+                .iter()
+                .filter(contradicts)
+                .cloned()
+                .collect();
+            if !odd.is_empty() {
+                why.push(SessionFailure::AnswersContradict { odd });
+            }
             why.push(SessionFailure::NothingChanged);
         }
         if !diff.protected_touched.is_empty() {

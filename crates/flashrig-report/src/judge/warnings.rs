@@ -4,8 +4,8 @@ use super::egress::egress;
 use super::life::restarts;
 use super::models;
 use flashrig_record::{
-    Arm, ArmKind, CachePolicy, MissingField, Place, Placed, Run, Session, SessionSlowdown,
-    TreeProof, Warning, group,
+    Arm, ArmKind, CachePolicy, MissingField, OddAnswers, Place, Placed, Run, Session,
+    SessionSlowdown, TreeProof, Warning, group,
 };
 
 /// Cached shares of two arms further apart than this are flagged (case I2).
@@ -67,6 +67,7 @@ pub fn warnings(
         cores: run.host.cores,
     }));
     out.extend(whole.drain(..).map(Placed::from));
+    out.extend(odd(run));
     out.extend(group(other_load(rounds)));
     let arms: Vec<&Arm> = run.rounds.iter().flat_map(|r| &r.arms).collect();
     out.extend(group(rig_lag(&arms)));
@@ -89,6 +90,27 @@ pub fn warnings(
 fn every(run: &Run) -> impl Iterator<Item = &Session> {
     let arms = run.rounds.iter().flat_map(|r| &r.arms);
     arms.flat_map(|a| &a.sessions)
+}
+
+/// Odd answers, of each session over all arms and rounds.
+fn odd(run: &Run) -> Vec<Placed<Warning>> {
+    let mut out = Vec::new();
+    for spec in &run.spec.sessions {
+        let mut sum: Vec<OddAnswers> = Vec::new();
+        for one in every(run)
+            .filter(|s| s.id == spec.id)
+            .flat_map(|s| &s.odd_answers)
+        {
+            match sum.iter_mut().find(|known| known.oddity == one.oddity) {
+                Some(known) => known.answers += one.answers,
+                None => sum.push(one.clone()),
+            }
+        }
+        if !sum.is_empty() {
+            out.push((Place::session(&spec.id), Warning::OddAnswers { odd: sum }));
+        }
+    }
+    group(out)
 }
 
 /// Load of other programs in the arms that are compared, where most.
