@@ -9,7 +9,7 @@ use super::prompt::{QUESTION_LINES, Recipe};
 use super::sizing::{self, Shape};
 use super::{Answer, Ask, Client, LoadError};
 use flashrig_clock::Seconds;
-use flashrig_record::{Attempt, Calibration, Outcome, Role, Turn};
+use flashrig_record::{Attempt, Calibration, Oddity, Outcome, Role, Turn};
 
 /// Tokens that a turn may come out longer than counted: an answer is cut into tokens anew when it
 /// comes back as a message.
@@ -253,9 +253,13 @@ pub(super) fn times(attempt: &Attempt, speed: f64) -> Times {
     };
     let is_whole = attempt.outcome == Outcome::Complete;
     let end = is_whole.then_some(clocks.end_s);
+    // Of a burst, and of tokens that nobody counted, there is no speed.
+    let unknown = [Oddity::AnswerBurst, Oddity::UsageLeavesTokensOut];
+    let has_speed = !attempt.oddities.iter().any(|odd| unknown.contains(odd));
     Times {
         wall_s: between(clocks.sent_s, end),
         ttft_s: between(clocks.sent_s, clocks.first_token_s),
-        decode_s: between(clocks.first_token_s, clocks.last_token_s).filter(|_| is_whole),
+        decode_s: between(clocks.first_token_s, clocks.last_token_s)
+            .filter(|_| is_whole && has_speed),
     }
 }

@@ -291,7 +291,7 @@ fn what_is_no_llm_server_is_said_in_words() {
         (
             saying(&models, asked_first, &stream("")),
             "n",
-            "does not serve the model \"n\"",
+            "unknown model \"n\"; known: m",
         ),
     ] {
         let ran = ttft(&["--server", &url, "--model", model]);
