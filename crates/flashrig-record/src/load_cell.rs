@@ -114,6 +114,13 @@ pub struct SideFigures {
     pub max_s: Option<Seconds>,
     /// How many took more than 60 s.
     pub over_60s: u32,
+    /// Median time to the first token: how long a request waits for others' prefills, apart from how
+    /// long its answer takes beside them.
+    #[serde(default)]
+    pub ttft_p50_s: Option<Seconds>,
+    /// 95th percentile (nearest rank) of the time to the first token.
+    #[serde(default)]
+    pub ttft_p95_s: Option<Seconds>,
 }
 
 /// Recall.

@@ -245,6 +245,8 @@ pub enum FigureKind {
     ColdTtftS,
     /// `fit`: 95th percentile of side requests' walls, in seconds.
     SideP95S,
+    /// 95th percentile of the time to the first token of side requests, in seconds.
+    SideTtftP95S,
     /// `ttft`: median first-token time, in seconds.
     TtftMedianS,
     /// `ttft`: worst first-token time, in seconds.

@@ -176,6 +176,12 @@ fn other_table<'c>(run: &LoadRun, cells: &'c [&Cell]) -> Table<'c, &'c Cell> {
         .known("most in queue", 2, |c| {
             count(server::most(of(c), |watched| watched.max_waiting))
         })
+        .known("side TTFT p50", 3, |c| {
+            side(c, &|s| of_seconds(s.ttft_p50_s))
+        })
+        .known("side TTFT p95", 2, |c| {
+            side(c, &|s| of_seconds(s.ttft_p95_s))
+        })
         .known("side p50", 3, |c| side(c, &|s| of_seconds(s.p50_s)))
         .known("side p95", 1, |c| side(c, &|s| of_seconds(s.p95_s)))
         .known("side max", 3, |c| side(c, &|s| of_seconds(s.max_s)))

@@ -204,6 +204,8 @@ fn fit() -> LoadRun {
             p95_s: Some(Seconds(125.0)),
             max_s: Some(Seconds(130.0)),
             over_60s: 8,
+            ttft_p50_s: Some(Seconds(31.2)),
+            ttft_p95_s: Some(Seconds(63.0)),
         });
         cell.peak_memory_bytes = Some(17_000_000_000);
     }

@@ -138,6 +138,7 @@ fn head(kind: FigureKind) -> &'static str {
         FigureKind::WarmTurnS => "warm turn",
         FigureKind::ColdTtftS => "cold TTFT",
         FigureKind::SideP95S => "side p95",
+        FigureKind::SideTtftP95S => "side TTFT p95",
         FigureKind::TtftMedianS => "TTFT",
         FigureKind::TtftWorstS => "worst TTFT",
         FigureKind::TokensPerS => "tokens/s",
@@ -154,6 +155,7 @@ fn value(kind: FigureKind, value: Option<f64>) -> String {
         | FigureKind::WarmTurnS
         | FigureKind::ColdTtftS
         | FigureKind::SideP95S
+        | FigureKind::SideTtftP95S
         | FigureKind::TtftMedianS
         | FigureKind::TtftWorstS => format_seconds(value),
         FigureKind::TogetherOverBackToBack | FigureKind::WorstSlowdown => times(Some(value)),

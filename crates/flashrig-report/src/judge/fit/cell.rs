@@ -140,12 +140,13 @@ fn side(rounds: &[&Measured], is_it: impl Fn(&SideTurn) -> bool) -> Option<SideF
     if sent.is_empty() {
         return None;
     }
-    let mut walls: Vec<f64> = sent
-        .iter()
-        .filter(|s| s.outcome == Outcome::Complete)
-        .filter_map(|s| Some(s.wall_s?.0))
-        .collect();
-    walls.sort_by(f64::total_cmp);
+    let sorted = |of: &dyn Fn(&SideTurn) -> Option<Seconds>| {
+        let whole = sent.iter().filter(|s| s.outcome == Outcome::Complete);
+        let mut values: Vec<f64> = whole.filter_map(|s| Some(of(s)?.0)).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    };
+    let (walls, firsts) = (sorted(&|s| s.wall_s), sorted(&|s| s.ttft_s));
     Some(SideFigures {
         n: whole(walls.len()),
         sent: whole(sent.len()),
@@ -153,6 +154,8 @@ fn side(rounds: &[&Measured], is_it: impl Fn(&SideTurn) -> bool) -> Option<SideF
         p95_s: nearest_rank(&walls, 95).map(Seconds),
         max_s: walls.last().copied().map(Seconds),
         over_60s: whole(walls.iter().filter(|w| **w > LONG_SIDE_S).count()),
+        ttft_p50_s: nearest_rank(&firsts, 50).map(Seconds),
+        ttft_p95_s: nearest_rank(&firsts, 95).map(Seconds),
     })
 }
 

@@ -225,7 +225,7 @@ fn side_requests_that_got_no_answer_are_sent_and_not_counted_as_quick() {
     let side = |wall: Option<f64>, end| SideTurn {
         during_cold: true,
         wall_s: wall.map(Seconds),
-        ttft_s: None,
+        ttft_s: wall.map(|wall| Seconds(wall / 2.0)),
         outcome: end,
         error: None,
     };
@@ -239,6 +239,10 @@ fn side_requests_that_got_no_answer_are_sent_and_not_counted_as_quick() {
     let side = cell.side.unwrap();
     assert_eq!((side.n, side.sent, side.over_60s), (2, 3, 1));
     assert_eq!(side.p95_s, Some(Seconds(61.0)));
+    assert_eq!(
+        (side.ttft_p50_s, side.ttft_p95_s),
+        (Some(Seconds(0.5)), Some(Seconds(30.5)))
+    );
     assert_eq!((cell.verdict, cell.errors), (CellVerdict::Error, Some(1)));
 }
 

@@ -31,6 +31,7 @@ pub fn figure_label(of: FigureOf) -> String {
         FigureKind::WarmTurnS => "median warm turn",
         FigureKind::ColdTtftS => "TTFT of cold prompts",
         FigureKind::SideP95S => "95th percentile of side requests",
+        FigureKind::SideTtftP95S => "95th percentile of the TTFT of side requests",
         FigureKind::TtftMedianS => "median TTFT",
         FigureKind::TtftWorstS => "worst TTFT",
         FigureKind::TokensPerS => "throughput",

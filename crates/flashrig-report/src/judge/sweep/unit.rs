@@ -181,6 +181,10 @@ fn of_fit(run: &LoadRun) -> (Vec<Figure>, Vec<UnitFault>) {
                 FigureKind::SideP95S,
                 cell.side.and_then(|side| side.p95_s).map(|s| s.0),
             ),
+            figure(
+                FigureKind::SideTtftP95S,
+                cell.side.and_then(|side| side.ttft_p95_s).map(|s| s.0),
+            ),
             figure(FigureKind::TokensPerS, cell.total_tokens_per_s),
         ]);
         if !sound {
