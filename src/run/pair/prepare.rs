@@ -10,7 +10,9 @@ use super::bodies::Bodies;
 use super::context::Context;
 use super::machine::Program;
 use super::request::Request;
-use super::surroundings::{bases, dialects, find_agents, needed_programs, scripts, secret};
+use super::surroundings::{
+    bases, dialects, find_agents, needed_programs, prompts_fit, scripts, secret,
+};
 use crate::exit::{Failure, OrFail};
 use crate::plan::rounds::{Rounds, RoundsAsked};
 use crate::plan::{Agent, Plan, Refused};
@@ -54,6 +56,7 @@ pub async fn prepare(
         project,
     )?;
     can_reset(&target, wanted.reset)?;
+    prompts_fit(&request.tasks)?;
     needed_programs(&request.tasks, setting)?;
     writable(&request.results)?;
     let sandbox = sandbox(request.sandbox).await?;

@@ -35,6 +35,26 @@ pub(super) fn needed_programs(tasks: &[Arc<Task>], setting: &Setting) -> Result<
     Ok(())
 }
 
+/// Agents get their prompt as one argument or one variable, and Linux allows 128 KiB for each, with
+/// its final zero byte (`MAX_ARG_STRLEN` in its `binfmts.h`).
+const LONGEST_PROMPT: usize = (128 << 10) - 1;
+
+/// Every prompt can be handed to an agent.
+///
+/// # Errors
+/// One is too long.
+pub(super) fn prompts_fit(tasks: &[Arc<Task>]) -> Result<(), Failure> {
+    match tasks.iter().find(|task| task.prompt.len() > LONGEST_PROMPT) {
+        None => Ok(()),
+        Some(task) => Err(usage(format!(
+            "task {}: its prompt has {} bytes, and a command line can hold {LONGEST_PROMPT} of them; \
+             shorten prompt.md, or put the details into a file of the repository that it names",
+            task.name,
+            task.prompt.len()
+        ))),
+    }
+}
+
 /// What the simulated server plays: a script for each task.
 ///
 /// # Errors

@@ -359,3 +359,15 @@ fn a_report_of_no_run_is_refused_by_name() {
     stage.write("newer/run.json", "{\"schema\": \"flashrig.run/9\"}");
     refused(&stage, &["report", "newer"], USAGE, &["flashrig.run/9"]);
 }
+
+#[test]
+fn a_prompt_too_long_for_a_command_line_is_refused_before_anything_is_measured() {
+    let stage = sound();
+    stage.write("tasks/tiny/prompt.md", &"word ".repeat(30_000));
+    pair_refused(
+        &stage,
+        &[],
+        USAGE,
+        &["task tiny", "149999 bytes", "shorten prompt.md"],
+    );
+}
