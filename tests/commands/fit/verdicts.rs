@@ -226,3 +226,21 @@ fn staggered_starts_are_recorded_and_are_no_skew() {
     let skew = three["start_skew_s"].as_f64().unwrap();
     assert!(skew < 2.0, "{skew}");
 }
+
+#[test]
+fn one_session_alone_is_measured_in_every_round_that_was_asked_for() {
+    let (_, ran) = run("", &["--sessions", "1", "--rounds", "2", "--checks", "1"]);
+    assert_eq!(ran.record()["measured"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn auto_rounds_end_once_every_size_is_settled_and_the_lone_session_goes_with_the_last() {
+    let more = ["--sessions", "1,2", "--rounds", "auto", "--checks", "1"];
+    let (_, ran) = run("", &more);
+    let record = ran.record();
+    assert_eq!(record["measured"].as_array().unwrap().len(), 8);
+    let two = cell(&record, 8192, 2);
+    assert_eq!(two["verdict"], "pass");
+    assert_eq!(two["evidence"]["looks"], 5);
+    assert_eq!(record["spec"]["rounds"], 12);
+}

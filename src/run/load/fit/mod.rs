@@ -143,9 +143,10 @@ async fn measure_all(context: &FitContext) -> anyhow::Result<()> {
             let mut open = compared.filter(|n| !settled.contains(&(context_tokens, **n)));
             open.next().is_some()
         };
+        let is_wanted = rounds.auto.is_none_or(|auto| round <= auto.at_least);
         let steps = all.iter().filter(|step| step.round == round);
         let open = steps.filter(|step| match step.sessions {
-            1 => round == 1 || is_open(step.context_tokens),
+            1 => is_wanted || is_open(step.context_tokens),
             n => !settled.contains(&(step.context_tokens, n)),
         });
         let open: Vec<Step> = open.copied().collect();
