@@ -362,6 +362,7 @@ async fn tool_calls_are_put_together_and_their_oddities_flagged() {
         "tool_call_without_index",
         "tool_call_id_only_once",
         "tool_call_arguments_not_json",
+        "stop_contradicts_tool_calls",
     ];
     assert_eq!(row.oddities, want);
 }
