@@ -45,19 +45,47 @@ fn cpu_time(of: UsageWho) -> Option<Duration> {
     Some(duration(usage.user_time())? + duration(usage.system_time())?)
 }
 
+/// Programs that only pass connections on: what they pass them to is not below them.
+const RELAYS: [&str; 12] = [
+    "docker-proxy",
+    "rootlesskit",
+    "rootlessport",
+    "slirp4netns",
+    "pasta",
+    "nginx",
+    "haproxy",
+    "envoy",
+    "caddy",
+    "traefik",
+    "socat",
+    "ssh",
+];
+
 /// CPU time of the process that listens on a TCP port of this machine, and of those below it; zero
 /// when that is this process, whose time is known otherwise. `None` when it cannot be found, as it
-/// belongs to another user or nobody listens.
+/// belongs to another user or nobody listens, and when it is a known relay.
 pub fn listener_cpu_time(port: u16) -> Option<Duration> {
     let pid = system::listener(port)?;
     if pid == std::process::id() {
         return Some(Duration::ZERO);
+    }
+    let program = system::command_line(pid)?;
+    if is_relay(&program) {
+        return None;
     }
     let below = system::descendants(&[pid]);
     let own = system::info(pid)?.cpu?;
     below
         .iter()
         .try_fold(own, |sum, process| Some(sum + process.cpu?))
+}
+
+/// Whether a command line is of a relay: by the name of its program, which may be followed by a colon
+/// and what it does (`nginx: worker process`).
+fn is_relay(command: &str) -> bool {
+    let program = command.split_ascii_whitespace().next().unwrap_or_default();
+    let name = program.rsplit('/').next().unwrap_or_default();
+    RELAYS.contains(&name.trim_end_matches(':'))
 }
 
 fn duration(time: TimeVal) -> Option<Duration> {
@@ -83,6 +111,14 @@ mod tests {
         // Both are counted in ticks of a hundredth of a second.
         assert!(busy >= Duration::from_millis(150), "{busy:?} {sum}");
         assert!(before.processors.unwrap() >= 1);
+    }
+
+    #[test]
+    fn relays_are_known_by_the_name_of_their_program() {
+        assert!(is_relay("/usr/bin/docker-proxy -proto tcp"));
+        assert!(is_relay("nginx: master process nginx"));
+        assert!(!is_relay("/opt/bin/llama-server -m nginx"));
+        assert!(!is_relay(""));
     }
 
     #[cfg(target_os = "linux")]

@@ -47,7 +47,7 @@ pub async fn run(
     context.bus.fact(What::ArmStarted { round, arm: kind })?;
     let sources = Sources::look(context)?;
     context.lag.take();
-    let machine = MachineSpan::begin(&context.server);
+    let machine = MachineSpan::begin(context.server_at);
     let mut watch = context.watcher.span();
     let watchdog = Watchdog::new(context.plan.first_token_limit);
     let sessions = async {
@@ -67,7 +67,7 @@ pub async fn run(
         no_server,
     } = ran?;
     let cpu = gone.iter().map(|(_, session)| &session.cpu_s);
-    let machine = machine.end(&context.server, agents_cpu(cpu));
+    let machine = machine.end(context.server_at, agents_cpu(cpu));
     let lost = match lost.or(no_server) {
         None if has_trouble(context, &gone) => found_lost(&context.server).await,
         known => known,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::bodies::Bodies;
-use super::machine::Program;
+use super::machine::{Program, ServerAt};
 use crate::agent::Places;
 use crate::plan::Plan;
 use crate::run::shared::bus::Bus;
@@ -51,6 +51,8 @@ pub struct Context {
     pub bodies: Bodies,
     /// Whether workspaces are kept.
     pub keep: bool,
+    /// Where the server runs.
+    pub server_at: ServerAt,
     /// The agents' programs, as they were when the run began.
     pub programs: Vec<Program>,
     /// Processors.

@@ -2,7 +2,7 @@
 //! were.
 
 use std::fs;
-use std::net::IpAddr;
+use std::net::{IpAddr, TcpListener};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -26,39 +26,76 @@ pub struct MachineSpan {
     server: Option<Duration>,
 }
 
+/// Where a server runs, as far as the processors of this machine go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerAt {
+    /// On another machine.
+    Elsewhere,
+    /// On this machine, at this port.
+    Here(u16),
+    /// On this machine perhaps, behind a Unix socket or a name that nobody resolves.
+    Unknown,
+}
+
+impl ServerAt {
+    /// Looks where a server runs: every address that its name has is tried.
+    pub async fn find(server: &Connected) -> Self {
+        let Some((host, port)) = server.upstream.host_and_port() else {
+            return Self::Unknown;
+        };
+        match tokio::net::lookup_host((host, port)).await {
+            Ok(addresses) => Self::of(addresses.map(|address| address.ip()), port),
+            Err(_) => Self::Unknown,
+        }
+    }
+
+    fn of(mut addresses: impl Iterator<Item = IpAddr>, port: u16) -> Self {
+        if addresses.any(is_of_this_machine) {
+            Self::Here(port)
+        } else {
+            Self::Elsewhere
+        }
+    }
+
+    /// CPU time of the server's processes on this machine, flashrig's own left out; `None` when they
+    /// cannot be found.
+    fn cpu(self) -> Option<Duration> {
+        match self {
+            Self::Elsewhere => Some(Duration::ZERO),
+            Self::Here(port) => listener_cpu_time(port),
+            Self::Unknown => None,
+        }
+    }
+}
+
+/// Only a machine's own addresses can be listened on.
+fn is_of_this_machine(ip: IpAddr) -> bool {
+    ip.is_loopback() || ip.is_unspecified() || TcpListener::bind((ip, 0)).is_ok()
+}
+
 impl MachineSpan {
     /// Begins.
-    pub fn begin(server: &Connected) -> Self {
+    pub fn begin(server: ServerAt) -> Self {
         Self {
             began: Instant::now(),
             machine: machine_counters(),
             own: own_cpu_time(),
             children: children_cpu_time(),
-            server: server_cpu(server),
+            server: server.cpu(),
         }
     }
 
     /// Ends. `agents` is the CPU time of the sessions' process trees, when it is known.
-    pub fn end(self, server: &Connected, agents: Option<Duration>) -> MachineLoad {
+    pub fn end(self, server: ServerAt, agents: Option<Duration>) -> MachineLoad {
         let now = machine_counters();
         let span = self.began.elapsed();
+        let foreign = self.foreign(now.busy, server.cpu(), agents);
         let whole = self.machine.processors.map(|n| span * n);
         let grown = |now: Option<Duration>, was: Option<Duration>| Some(now?.saturating_sub(was?));
         let of_whole = |part: Option<Duration>| {
             let whole = whole.filter(|_| span >= SHORTEST)?;
             Some((part?.as_secs_f64() / whole.as_secs_f64()).clamp(0.0, 1.0))
         };
-        // Agents are below flashrig. What was not reaped yet is in their own count only.
-        let children = grown(children_cpu_time(), self.children);
-        let children = children.map(|below| below.max(agents.unwrap_or_default()));
-        let own = grown(own_cpu_time(), self.own).zip(children);
-        let own = own.map(|(own, below)| own + below);
-        let server = grown(server_cpu(server), self.server);
-        let busy = grown(now.busy, self.machine.busy);
-        let foreign = busy
-            .zip(own)
-            .zip(server)
-            .map(|((busy, own), server)| busy.saturating_sub(own + server));
         let stalled = grown(now.memory_stalled, self.machine.memory_stalled);
         MachineLoad {
             span_s: span.into(),
@@ -73,19 +110,23 @@ impl MachineSpan {
                 .map(|(now, was)| now.saturating_sub(was)),
         }
     }
-}
 
-/// CPU time of the server's processes on this machine, flashrig's own left out: none for a server
-/// elsewhere or within flashrig;
-/// `None` when it is here and cannot be found.
-fn server_cpu(server: &Connected) -> Option<Duration> {
-    // Who is behind a Unix socket is not looked for.
-    let (host, port) = server.upstream.host_and_port()?;
-    let is_here = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
-    if !is_here {
-        return Some(Duration::ZERO);
+    /// CPU time that is nobody's whom flashrig knows; `None` when any part is unknown.
+    fn foreign(
+        &self,
+        busy: Option<Duration>,
+        server: Option<Duration>,
+        agents: Option<Duration>,
+    ) -> Option<Duration> {
+        // A count that fell lost a process: what that one used is unknown.
+        let grown = |now: Option<Duration>, was: Option<Duration>| now?.checked_sub(was?);
+        // Agents are below flashrig. What was not reaped yet is in their own count only.
+        let below = grown(children_cpu_time(), self.children)?.max(agents?);
+        let own = grown(own_cpu_time(), self.own)? + below;
+        let server = grown(server, self.server)?;
+        let busy = grown(busy, self.machine.busy)?;
+        Some(busy.saturating_sub(own + server))
     }
-    listener_cpu_time(port)
 }
 
 /// What tells one program from another that has taken its place.
@@ -147,6 +188,38 @@ pub fn agents_cpu<'s>(cpu: impl Iterator<Item = &'s Option<Seconds>>) -> Option<
 mod tests {
     use super::*;
     use tempfile::TempDir;
+
+    #[test]
+    fn a_server_at_any_address_of_this_machine_is_here_and_one_elsewhere_is_not() {
+        let at = |ip: &str| ServerAt::of([ip.parse().unwrap()].into_iter(), 80);
+        for own in ["127.0.0.1", "127.0.0.7", "::1", "0.0.0.0"] {
+            assert_eq!(at(own), ServerAt::Here(80), "{own}");
+        }
+        // An address for documents only (RFC 5737).
+        assert_eq!(at("192.0.2.1"), ServerAt::Elsewhere);
+        assert_eq!(ServerAt::Elsewhere.cpu(), Some(Duration::ZERO));
+        assert_eq!(ServerAt::Unknown.cpu(), None);
+    }
+
+    #[test]
+    fn foreign_load_is_unknown_when_any_part_of_it_is() {
+        let span = MachineSpan::begin(ServerAt::Elsewhere);
+        let some = Some(Duration::ZERO);
+        let later = span.machine.busy.map(|busy| busy + Duration::from_secs(60));
+        assert!(
+            span.foreign(later, some, some)
+                .is_some_and(|d| d.as_secs() > 30)
+        );
+        assert_eq!(span.foreign(later, some, None), None, "agents");
+        assert_eq!(span.foreign(later, None, some), None, "server");
+        assert_eq!(span.foreign(None, some, some), None, "machine");
+        let was = MachineSpan {
+            server: Some(Duration::from_secs(5)),
+            ..span
+        };
+        let fell = Some(Duration::from_secs(4));
+        assert_eq!(was.foreign(later, fell, some), None, "a process ended");
+    }
 
     #[test]
     fn a_program_that_was_replaced_behind_its_link_is_another_one() {

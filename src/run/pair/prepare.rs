@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::bodies::Bodies;
 use super::context::Context;
-use super::machine::Program;
+use super::machine::{Program, ServerAt};
 use super::request::Request;
 use super::surroundings::{
     bases, dialects, find_agents, needed_programs, prompts_fit, scripts, secret,
@@ -116,6 +116,7 @@ pub async fn prepare(
         rounds: Vec::new(),
         verdict: None,
     };
+    let server_at = ServerAt::find(&server).await;
     let event_loop = EventLoop::start().or_rig()?;
     let context = Context {
         plan,
@@ -133,6 +134,7 @@ pub async fn prepare(
         stop,
         bodies: Bodies::start(request.bodies),
         keep: request.keep,
+        server_at,
         programs: agents
             .iter()
             .map(|(name, agent)| Program::now(name, &agent.found.program))

@@ -1,6 +1,7 @@
 //! What the rest of the machine did, and programs that change: cases M6 and N2.
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use flashrig_testkit::waiting::wait_until;
@@ -29,6 +30,17 @@ impl Drop for Busy {
     }
 }
 
+/// Whether the events of the run have a session's start with this in it.
+fn started(results: &Path, part: &str) -> bool {
+    let runs = std::fs::read_dir(results).into_iter().flatten().flatten();
+    let mut events = runs.map(|run| run.path().join("events.jsonl"));
+    events.any(|path| {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let mut starts = text.lines().filter(|l| l.contains("session_started"));
+        starts.any(|line| line.contains(part))
+    })
+}
+
 /// Two sessions that take more than a second.
 fn slow() -> Stage {
     let steps = ["ask", "ask", "ask", "write greeting.txt hello", "result"];
@@ -38,19 +50,38 @@ fn slow() -> Stage {
 const SLOW: [&str; 6] = ["--task", "tiny", "--task", "tiny", "--speed", "3"];
 
 #[test]
-fn a_round_during_which_other_programs_use_the_processors_is_not_compared() {
+fn a_round_of_which_one_arm_shared_the_processors_with_others_is_not_compared() {
     let stage = slow();
+    let results = stage.project().join("results");
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let _busy: Vec<Busy> = (0..cores).map(|_| Busy::new()).collect();
     let mut args = SLOW.to_vec();
     args.extend(["--foreign-load", "reject"]);
+    let (done, is_done) = std::sync::mpsc::channel::<()>();
+    // Busy from the first session of the second arm on, and until the run is over.
+    let loading = std::thread::spawn(move || {
+        wait_until("the second arm has begun", || {
+            started(&results, "\"arm\":\"back_to_back\"")
+        });
+        let busy: Vec<Busy> = (0..cores).map(|_| Busy::new()).collect();
+        let _ = is_done.recv();
+        drop(busy);
+    });
     let ran = stage.pair(&args);
+    drop(done);
+    loading.join().unwrap();
     let record = ran.record();
     let round = &record["rounds"][0];
     assert_eq!(round["valid"], false, "{round:#}");
     let reasons = round["invalid_reasons"].as_array().unwrap();
     let load = reasons.iter().find(|r| r["code"] == "foreign_load");
     let load = load.unwrap_or_else(|| panic!("{reasons:#?}"));
+    let arms: Vec<&str> = load["places"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|place| text(place, "arm"))
+        .collect();
+    assert!(arms.contains(&"back_to_back"), "{load:#}");
     assert!(load["cpu_share"].as_f64().unwrap() > 0.25, "{load:#}");
     assert!(
         text(load, "text").contains("other programs used"),
@@ -98,14 +129,7 @@ fn an_agent_whose_program_is_replaced_in_the_first_arm_makes_every_round_since_t
     let replace = {
         let results = stage.project().join("results");
         std::thread::spawn(move || {
-            wait_until("a session has started", || {
-                let runs = std::fs::read_dir(&results).into_iter().flatten().flatten();
-                let mut events = runs.map(|run| run.path().join("events.jsonl"));
-                events.any(|path| {
-                    let text = std::fs::read_to_string(path);
-                    text.is_ok_and(|text| text.contains("session_started"))
-                })
-            });
+            wait_until("a session has started", || started(&results, ""));
             let new = script.with_extension("new");
             write(&new);
             std::fs::rename(&new, &script).unwrap();

@@ -179,6 +179,8 @@ pub enum Warning {
         /// How, and how many.
         odd: Vec<OddAnswers>,
     },
+    /// What other programs used of the machine is unknown, so that their load is not ruled out.
+    OtherLoadUnknown,
     /// Other programs used processors while the sessions ran.
     OtherLoad {
         /// Their largest share of all processors in an arm that is compared, 0 to 1.

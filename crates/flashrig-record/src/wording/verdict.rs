@@ -275,6 +275,10 @@ impl Display for Warning {
                 cores.map_or_else(|| "the".to_owned(), |c| c.to_string())
             ),
             Self::OddAnswers { odd } => f.write_str(&odd_answers(odd)),
+            Self::OtherLoadUnknown => f.write_str(
+                "it is not known what other programs used of the machine's processors: this system does \
+                 not tell, or the server's process was not found",
+            ),
             Self::OtherLoad { cpu_share } => write!(
                 f,
                 "other programs used {:.0}% of the machine's processors; part of the times is theirs",

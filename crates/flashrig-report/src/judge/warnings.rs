@@ -69,6 +69,8 @@ pub fn warnings(
     out.extend(whole.drain(..).map(Placed::from));
     out.extend(odd(run));
     out.extend(group(other_load(rounds)));
+    let unknown = is_load_unknown(rounds).then_some(Warning::OtherLoadUnknown);
+    out.extend(unknown.map(Placed::from));
     let arms: Vec<&Arm> = run.rounds.iter().flat_map(|r| &r.arms).collect();
     out.extend(group(rig_lag(&arms)));
     let other_work = sessions.iter().filter(|s| s.same_work_done == Some(false));
@@ -111,6 +113,18 @@ fn odd(run: &Run) -> Vec<Placed<Warning>> {
         }
     }
     group(out)
+}
+
+/// Of a shorter arm, in seconds, the load of other programs is not measured.
+const SHORT_S: f64 = 1.0;
+
+/// Whether an arm that is compared was long enough for the load of others, and it is unknown.
+fn is_load_unknown(rounds: &[(&Arm, &Arm)]) -> bool {
+    let mut machines = rounds
+        .iter()
+        .flat_map(|(t, b)| [t.machine, b.machine])
+        .flatten();
+    machines.any(|m| m.span_s.0 >= SHORT_S && m.foreign_cpu_share.is_none())
 }
 
 /// Load of other programs in the arms that are compared, where most.
@@ -208,8 +222,25 @@ fn lacking_streams(run: &Run) -> Vec<Placed<Warning>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flashrig_record::RigLag;
+    use flashrig_clock::Seconds;
     use flashrig_record::testing::arm;
+    use flashrig_record::{MachineLoad, RigLag};
+
+    #[test]
+    fn load_that_is_unknown_is_said_of_arms_that_are_long_enough() {
+        let with = |span: f64, share| {
+            let mut arm = arm(ArmKind::Together, Vec::new());
+            arm.machine = Some(MachineLoad {
+                span_s: Seconds(span),
+                foreign_cpu_share: share,
+                ..MachineLoad::default()
+            });
+            is_load_unknown(&[(&arm, &arm)])
+        };
+        assert!(with(20.0, None));
+        assert!(!with(20.0, Some(0.0)));
+        assert!(!with(0.5, None));
+    }
 
     #[test]
     fn a_rig_that_was_late_in_more_than_one_percent_of_the_time_marks_the_run_as_disturbed() {
